@@ -6,7 +6,7 @@ The method is that of Brown and Sandholm, "Regret Transfer and Parameter Optimiz
 bet sizes of player 0 take a step along the approximate gradient of the value under the averages so far. CFR+ continues
 in the game with the new sizes, and keeps regrets and averages. A step is length * gradient / sqrt(sum of squared norms
 of the gradients so far). The sizes of player 1 are fixed. `optimize_parameters`, which solves each game before a step,
-has the same number of iterations. The table has the values of the resulting sizes, computed by CFR+ from scratch.
+has the same number of iterations. The table shows the values of the resulting sizes, computed by CFR+ from scratch.
 """
 
 from results import draws, pyplot, save, start

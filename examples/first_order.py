@@ -3,7 +3,7 @@ r"""Compares first-order methods with CFR+, DCFR and stable-predictive CFR, on s
     python examples/first_order.py --output_dir=results
     python examples/first_order.py --games= --endgames=subgame3.txt,subgame4.txt --iterations=300
 
-The program measures exploitability against iterations, gradients and processor seconds. It writes a picture, a table,
+The program measures exploitability against iterations, gradients and CPU seconds. It writes a picture, a table,
 and a CSV file with every number. A gradient is that of one player; an alternating iteration of CFR takes two. The last
 column of the table is the median slope at the end: -1 is a rate of 1 / T. Times of iterations are medians over
 interleaved rounds.

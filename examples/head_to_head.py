@@ -2,7 +2,7 @@ r"""Compares policies of Leduc poker: all against all, exactly; and pairs in mat
 
     python examples/head_to_head.py --picture=results/head_to_head.png
 
-The first table has the expected payoff of the row's policy against the column's, averaged over both seats. The second
+The first table shows the expected payoff of the row's policy against the column's, averaged over both seats. The second
 table compares the variances of the mean of two plays: of two deals, of one deal in both seats, and of one deal in both
 seats with a baseline. The baseline has the values of an equilibrium of the smaller game without suits.
 """

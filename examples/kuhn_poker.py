@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> None:
     verdict = "ok   " if is_right else "WRONG"
     print(f"  {verdict} {claim:53} {measured:z8.4f}  (theory {expected:z.4f})")
   if not all(holds):
-    sys.exit("The strategies are no equilibrium within --tolerance: run more iterations.")
+    sys.exit("The strategies are not an equilibrium within --tolerance: run more iterations.")
 
 
 @draws

@@ -5,7 +5,7 @@
 //   g++ -std=c++20 -fopenmp -march=native -DNDEBUG -Ofast -I. PATH/phantom_race.cpp averager.cpp -o race
 //   ./race dcfr 1024 > dcfr.csv
 //
-// Prints iterations, processor seconds and exploitability. Both players learn in an iteration, which is two steps.
+// Prints iterations, CPU seconds and exploitability. Both players learn in an iteration, which is two steps.
 
 #include <cstdio>
 #include <cstdlib>

@@ -4,7 +4,7 @@ r"""Compares CFR in private moves form, Monte Carlo CFR and exp-a-spiel on phant
     python examples/phantom_race.py --exp_a_spiel=dcfr.csv --picture=docs/phantom_race.png
 
 Player 0 has a corner, player 1 the center, and both know it. `examples/phantom_race.cpp` says how to build and run
-exp-a-spiel on this game. Its file has iterations, processor seconds and exploitability.
+exp-a-spiel on this game. Its file lists iterations, CPU seconds and exploitability.
 """
 
 from results import draws, pyplot, save, start, writable
@@ -18,7 +18,7 @@ from absl import flags
 
 import spiel_cfr
 
-_SECONDS = flags.DEFINE_float("seconds", 60.0, "processor seconds of each solver", lower_bound=0.0)
+_SECONDS = flags.DEFINE_float("seconds", 60.0, "CPU seconds of each solver", lower_bound=0.0)
 _EXP_A_SPIEL = flags.DEFINE_string(
   "exp_a_spiel", "", "CSV file with the results of exp-a-spiel; empty for none"
 )
@@ -36,7 +36,7 @@ Curve = list[tuple[int, float, float]]
 def main() -> None:
   picture = writable(_PICTURE.value) if _PICTURE.value else None
   game = spiel_cfr.games.compile_private_moves_game(_GAME, unknown_cells)
-  print(f"{game}\n\n| solver | iterations | processor seconds | exploitability |\n|{' --- |' * 4}")
+  print(f"{game}\n\n| solver | iterations | CPU seconds | exploitability |\n|{' --- |' * 4}")
   curves = {
     name: measured(name, make)
     for name, make in {
@@ -63,7 +63,7 @@ def unknown_cells(state: Any, actions: list[int]) -> list[int]:
 
 
 def measured(name: str, make: Any) -> Curve:
-  """Returns iterations, processor seconds and exploitability of a solver, at powers of 2."""
+  """Returns iterations, CPU seconds and exploitability of a solver, at powers of 2."""
   solver, used, target, curve = make(), 0.0, 1, []
   solver.prepare()
   while used < _SECONDS.value:
@@ -82,12 +82,12 @@ def report(name: str, iterations: int, seconds: float, exploitability: float) ->
 
 @draws
 def draw(curves: dict[str, Curve], path: pathlib.Path) -> None:
-  """Draws exploitability against processor seconds."""
+  """Draws exploitability against CPU seconds."""
   figure, axes = pyplot().subplots(figsize=(7, 4.5), layout="constrained")
   for name, curve in curves.items():
     _, seconds, exploitability = zip(*curve, strict=True)
     axes.plot(seconds, exploitability, marker=".", label=name)
-  axes.set(xscale="log", yscale="log", xlabel="processor seconds", ylabel="exploitability")
+  axes.set(xscale="log", yscale="log", xlabel="CPU seconds", ylabel="exploitability")
   axes.legend()
   save(figure, path, dpi=120)
 

@@ -32,7 +32,7 @@ _SECONDS = flags.DEFINE_float(
 
 
 def timed(step: str, call: Callable[[], Any]) -> Any:
-  """Prints the processor time of a call, and the peak memory of the process; returns the result of the call."""
+  """Prints the CPU time of a call, and the peak memory of the process; returns the result of the call."""
   start = time.process_time()
   result = call()
   seconds = time.process_time() - start
@@ -43,7 +43,7 @@ def timed(step: str, call: Callable[[], Any]) -> Any:
 
 
 def main(_: list[str]) -> None:
-  print("| step | processor seconds | peak GB |\n| --- | --- | --- |")
+  print("| step | CPU seconds | peak GB |\n| --- | --- | --- |")
   game = timed(
     "compile",
     lambda: spiel_cfr.games.compile_private_moves_game(

@@ -3,11 +3,11 @@ r"""Compares this library with postflop-solver, another solver of hold'em: the s
     python examples/postflop_solver.py                     # prints what docs/postflop_solver.jsonl has, and draws it
     python examples/postflop_solver.py --trees=river,turn  # measures this library again on two trees
 
-The file has the measurements of both solvers, with the processor, the versions and the compiler. With `--program`, both
-solvers are measured, a few iterations of each in turn, and the file is written again. The program is a harness around
-postflop-solver; `Peer` has the lines that it reads and prints.
+The file contains the measurements of both solvers, with the processor, the versions and the compiler. With `--program`,
+both solvers are measured, a few iterations of each in turn, and the file is written again. The program is a harness
+around postflop-solver; `Peer` has the lines that it reads and prints.
 
-Seconds are processor seconds of one thread. The time of an iteration is the smallest over the periods between two
+Seconds are CPU seconds of one thread. The time of an iteration is the smallest over the periods between two
 evaluations, since other programs disturb this period least. The seconds to a target are this time multiplied by the
 number of iterations. Between two evaluations, the logarithm of exploitability is interpolated.
 """
@@ -87,9 +87,9 @@ class Curve(NamedTuple):
     tree: name of the tree.
     solver: name of the solver.
     about: dict. The machine and the versions.
-    build: processor seconds until the first iteration; here, until its end.
+    build: CPU seconds until the first iteration; here, until its end.
     memory: bytes of the tree with its strategies, as the solver says.
-    points: list of (iterations, processor seconds of an iteration since the last point, exploitability in percent of
+    points: list of (iterations, CPU seconds of an iteration since the last point, exploitability in percent of
       the pot, OOP's EV in chips).
   """
 
@@ -125,7 +125,7 @@ class Contender(Protocol):
   memory: int
 
   def run_to(self, iteration: int) -> float:
-    """Runs up to an iteration; returns the processor seconds of one."""
+    """Runs up to an iteration; returns the CPU seconds of one."""
 
   def evaluate(self) -> tuple[float, float]:
     """Returns exploitability and OOP's EV, in chips."""
@@ -165,9 +165,9 @@ class Peer:
   """A harness of postflop-solver, float32 and one thread, which answers lines of text.
 
   Arguments: OOP's range, IP's range, flop, turn or -, river or -, pot, stack, bets, raises. At first it prints
-  "built", wall seconds, processor seconds, bytes. Then it reads and answers
+  "built", wall seconds, CPU seconds, bytes. Then it reads and answers
 
-      step K    "stepped", iterations so far, wall seconds, processor seconds
+      step K    "stepped", iterations so far, wall seconds, CPU seconds
       eval      "evaluated", iterations so far, exploitability, OOP's EV minus half of the pot, IP's
   """
 
@@ -305,7 +305,7 @@ def values(curves: dict[tuple[str, str], Curve]) -> str:
 
 @draws
 def plot(curves: dict[tuple[str, str], Curve], path: pathlib.Path) -> None:
-  """Draws exploitability over processor seconds, a panel for each tree."""
+  """Draws exploitability against CPU seconds, a panel for each tree."""
   trees = list(dict.fromkeys(tree for tree, _ in curves))
   _, figure, axes = panels(len(trees), len(trees))
   for tree, axis in zip(trees, axes.flat, strict=True):
@@ -315,7 +315,7 @@ def plot(curves: dict[tuple[str, str], Curve], path: pathlib.Path) -> None:
         seconds = [iterations * curve.iteration for iterations, *_ in curve.points]
         percents = [percent for _, _, percent, _ in curve.points]
         axis.loglog(seconds, percents, mark, label=solver, markersize=3)
-    axis.set(title=tree, xlabel="processor seconds", ylabel="exploitability, % of the pot")
+    axis.set(title=tree, xlabel="CPU seconds", ylabel="exploitability, % of the pot")
     axis.grid(alpha=0.3)
     axis.legend()
   save(figure, path, 120)

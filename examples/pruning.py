@@ -4,11 +4,11 @@
 
 prints a table for each game, with a row for each solver and number of iterations. Its columns:
 
-    exploitability  without pruning
+    exploitability  exploitability without pruning
     pruned          exploitability with pruning
-    nodes           visited with pruning, as a share of the nodes without; includes the work of pruning itself
-    rolled back     number of windows that were undone
-    times faster    speedup by pruning in processor time; below 1, the solver is slower
+    nodes           nodes visited with pruning, divided by those without pruning; includes the work of pruning itself
+    rolled back     number of windows that were rolled back
+    speedup         CPU time without pruning, divided by CPU time with pruning; below 1, the pruned solver is slower
 
 The solvers with and without pruning take turns, so other load on the machine affects both.
 """
@@ -64,7 +64,7 @@ def main() -> None:
   for name in games:
     compiled = spiel_cfr.compile_game(GAMES[name]())
     print(f"\n{name}: {compiled}\n")
-    print("| solver | iterations | exploitability | pruned | nodes | rolled back | times faster |")
+    print("| solver | iterations | exploitability | pruned | nodes | rolled back | speedup |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for solver in _SOLVERS.value:
       compare(compiled, solver)

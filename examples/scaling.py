@@ -1,6 +1,6 @@
 """Time and memory of solving against the size of games: the part `scaling` of benchmark.py.
 
-Each game is measured in a separate process, which gets the arguments of `measure` in JSON. Times are processor seconds,
+Each game is measured in a separate process, which gets the arguments of `measure` in JSON. Times are CPU seconds,
 which other load affects little.
 """
 
@@ -166,7 +166,7 @@ def _seconds_to_targets(compiled: spiel_cfr.CompiledGame, seconds: float) -> dic
 
 
 def _processor_seconds() -> float:
-  """Returns the processor seconds of this process and of its finished child processes."""
+  """Returns the CPU seconds of this process and of its finished child processes."""
   return sum(os.times()[:4])
 
 

@@ -10,7 +10,7 @@ For each game and order of updates, the program runs
 - OpenSpiel's CFR and CFR+, in C++ for alternating updates and in Python for simultaneous updates.
 
 It prints OpenSpiel's evaluation of every final policy. For each order of updates it writes a picture and two Markdown
-tables, of exploitability and of processor seconds. A CSV file has every number.
+tables, of exploitability and of CPU seconds. A CSV file contains every number.
 """
 
 from results import NAMED_GAMES, draws, markdown, pyplot, save, start, writable
@@ -111,9 +111,7 @@ def main() -> None:
     draw(folder / f"stable_predictive_{order}.png", order, games)
     tables = f"{exploitabilities(order, games)}\n{seconds(order, games)}"
     (folder / f"stable_predictive_{order}.md").write_text(tables)
-    print(
-      f"\n{order} updates: exploitability, and processor seconds for 1,000 iterations\n\n{tables}"
-    )
+    print(f"\n{order} updates: exploitability, and CPU seconds for 1,000 iterations\n\n{tables}")
   print(f"Wrote {folder}/stable_predictive*")
 
 
@@ -225,9 +223,9 @@ def exploitabilities(order: str, games: dict[str, Curves]) -> str:
 
 
 def seconds(order: str, games: dict[str, Curves]) -> str:
-  """Returns a table with one row per solver and one column per game: processor seconds for 1,000 iterations."""
+  """Returns a table with one row per solver and one column per game: CPU seconds for 1,000 iterations."""
   return table(
-    f"{order}, processor seconds for 1,000 iterations",
+    f"{order}, CPU seconds for 1,000 iterations",
     games,
     lambda _, curve: f"{1000 * curve.seconds / max(curve.points):z.2g}",
   )

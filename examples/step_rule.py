@@ -8,7 +8,7 @@ weights the average. CFR+, DCFR and restarted CFR are examples.
 runs every rule on every game of `rule_games.py` to budgets of 100, 1,000 and 10,000 iterations. It writes each result
 to a file as one line, resumes from that file, and prints tables of the results; --report only prints the tables.
 
-Time is counted in iterations of CFR+ on the same game. The cost of a rule is the ratio of processor times of whole runs
+Time is counted in iterations of CFR+ on the same game. The cost of a rule is the ratio of CPU times of whole runs
 of the rule and of CFR+, which take turns. "Equal time" is the exploitability after the time of N iterations of CFR+;
 "equal iterations" is the exploitability after N iterations. The HS-* rules are given the number of iterations.
 
@@ -114,7 +114,7 @@ def perturbed(solver: spiel_cfr.Solver, run: int) -> spiel_cfr.Solver:
 
 
 def seconds_of(solver: spiel_cfr.Solver, iterations: int) -> float:
-  """Returns the processor seconds of a run."""
+  """Returns the CPU seconds of a run."""
   start = time.process_time()
   solver.run(iterations)
   return time.process_time() - start

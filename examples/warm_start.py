@@ -3,8 +3,8 @@ r"""Measures the gain of warm starts: solvers from scratch, and from the average
     python examples/warm_start.py --picture=results/warm_start.png
 
 prints two tables for a game. In the first table, CFR continues from its average after 30 iterations, about as if it had
-not stopped. The second table has the number of iterations to three exploitabilities, from scratch and from the average
-of CFR after 1,000 iterations.
+not stopped. The second table shows the number of iterations to three exploitabilities, from scratch and from the
+average of CFR after 1,000 iterations.
 
     python examples/warm_start.py --game=kuhn_poker --source=30 --condition
 

@@ -105,7 +105,7 @@ def _add_compare(jobs: "_Jobs") -> None:
   job.add_argument(
     "--iterations",
     type=int,
-    help=f"the most iterations: by default {_ITERATIONS}, or with --seconds no limit",
+    help=f"the largest number of iterations: by default {_ITERATIONS}, or with --seconds no limit",
   )
   job.add_argument("--seconds", type=float, help="stop each solver after this time")
 

@@ -38,7 +38,7 @@ class PolicyReader:
       policy = copy.copy(policy)  # A solver's policy would change with the solver.
     if not isinstance(policy, Mapping | pyspiel.Policy | open_spiel_policy.Policy):
       raise errors.ArgumentError(
-        f"{arguments.shortened(policies)} is no policy that a bot can play. Give a solver, one of OpenSpiel's "
+        f"{arguments.shortened(policies)} is not a policy that a bot can play. Give a solver, one of OpenSpiel's "
         "policies, or a dictionary infostate -> {action: probability}."
       )
     self.policy = policy
@@ -213,7 +213,7 @@ class SafeBot(DrawingBot):
     """Returns (action, probability) of each legal action; an empty list if another player is to move.
 
     Raises:
-      PolicyError: the state is of another game.
+      PolicyError: the state belongs to another game.
     """
     self._history = state.history()
     return self._reader.strategy(state, self._player)
@@ -223,7 +223,7 @@ def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str)
   """Returns the probability of each legal action.
 
   Raises:
-    PolicyError: the probabilities are no distribution over the legal actions; the message begins with `whose`.
+    PolicyError: the probabilities are not a distribution over the legal actions; the message begins with `whose`.
   """
   result = [float(chances.get(action, 0.0)) for action in legal]
   if not (abs(sum(result) - 1) < _TOLERANCE and min(result) >= 0):

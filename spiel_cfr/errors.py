@@ -82,7 +82,7 @@ class DamagedFileError(FileFormatError):
 
 
 class CheckpointMismatchError(SpielCFRError, ValueError):
-  """A checkpoint is of another game, another solver, or other arguments."""
+  """A checkpoint belongs to another game, another solver, or other arguments."""
 
 
 class NotFiniteError(SpielCFRError, ArithmeticError):

@@ -118,7 +118,7 @@ def solve_qre(
       be up to 28,000.
     step: the largest change of a probability from one point of the path to the next. Smaller steps make a smoother
       curve.
-    max_nodes: the most histories that the game may have.
+    max_nodes: the largest number of histories that the game may have.
 
   Raises:
     ArgumentError: a number is invalid.

@@ -23,7 +23,7 @@ from spiel_cfr.policies.open_spiel import is_same_game
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.run_loop import RunResult, StopReason, run
-from spiel_cfr.runs.run_schedules import NextDue, Powers
+from spiel_cfr.runs.run_schedules import Powers, RunSchedule
 from spiel_cfr.runs.trace import Row, Trace
 
 _REASONS: dict[StopReason, str] = {
@@ -174,7 +174,7 @@ def solve(
   seconds: float = 60.0,
   iterations: int | None = None,
   solver: str | Solver | None = None,
-  evaluate_at: NextDue | None = None,
+  evaluate_at: RunSchedule | None = None,
   traces: Iterable[Trace] = (),
   checkpoints: Checkpoints | None = None,
   max_nodes: int = DEFAULT_MAX_NODES,
@@ -200,7 +200,7 @@ def solve(
       solver with restarts, its checks.
     traces: see `run`.
     checkpoints: see `run`.
-    max_nodes: the most states that the game may have, see `compile_game`.
+    max_nodes: the largest number of states that the game may have, see `compile_game`.
     progress: whether to write progress to standard error, see `run`.
 
   Returns:
@@ -208,7 +208,7 @@ def solve(
     the full game.
 
   Raises:
-    ArgumentError: a number is invalid, the name of the solver is unknown, or the solver is of another game.
+    ArgumentError: a number is invalid, the name of the solver is unknown, or the solver belongs to another game.
     GameError: see `compile_game`.
   """
   start = time.perf_counter()
@@ -279,7 +279,7 @@ def _solver_to_run(
   """Returns the solver of a call of `solve`, and the reason for it in words.
 
   Raises:
-    ArgumentError: the name of the solver is unknown, or the solver is of another game.
+    ArgumentError: the name of the solver is unknown, or the solver belongs to another game.
   """
   why = "as requested"
   if solver is None:
@@ -335,7 +335,7 @@ def _correlated_gap(solver: Solver) -> CorrelatedGap | None:
   return None
 
 
-def _evaluation_schedule(solver: Solver) -> NextDue:
+def _evaluation_schedule(solver: Solver) -> RunSchedule:
   """Returns the iterations to evaluate at: powers of 2, later of 1.2; or the checks of a solver with restarts."""
   early, late = Powers(2), Powers(1.2)
 

@@ -249,7 +249,7 @@ _FAMILIES: dict[str, Callable[[Any], Any]] = {
   ),
   "CFR-BR": spiel_cfr.cfr.CFRBRSolver,
   "restarted": lambda game: spiel_cfr.Restarted(spiel_cfr.DCFRSolver(game), first_attempt=10),
-  "pruned": lambda game: spiel_cfr.Pruned(spiel_cfr.CFRPlusSolver(game), shortest=5),
+  "pruned": lambda game: spiel_cfr.Pruned(spiel_cfr.CFRPlusSolver(game), min_window=5),
   "sampler": lambda game: spiel_cfr.ExternalSamplingSolver(game, seed=1),
   "sampler, states": lambda game: spiel_cfr.ExternalSamplingSolver(game, seed=1, engine="states"),
   "first-order": spiel_cfr.first_order.OptimisticMirrorDescentSolver,

@@ -579,7 +579,7 @@ def test_stable_predictive(tmp_path, monkeypatch):
   heads = [
     f"{order}{rest}"
     for order in ("simultaneous", "alternating")
-    for rest in (", after 10 / 100 iterations", ", processor seconds for 1,000 iterations")
+    for rest in (", after 10 / 100 iterations", ", CPU seconds for 1,000 iterations")
   ]
   assert [columns for columns, *_ in tables] == [[head, "kuhn"] for head in heads]
   for _, *rows in tables[::2]:

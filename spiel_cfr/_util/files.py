@@ -62,7 +62,7 @@ def write(
     arrays: name -> array of any type except objects.
 
   Raises:
-    ArgumentError: `path` is no path.
+    ArgumentError: `path` is not a path.
     OSError: the file can't be written.
   """
   text = json.dumps({"kind": kind, "format": format_version} | dict(header), sort_keys=True)
@@ -83,7 +83,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
   Temporary files of writers that were killed are removed.
 
   Raises:
-    ArgumentError: `path` is no path.
+    ArgumentError: `path` is not a path.
     OSError: the file can't be written; `path` then stays as it was.
   """
   path = destination(path)
@@ -111,7 +111,7 @@ def destination(path: str | os.PathLike[str]) -> pathlib.Path:
   """Returns the file that a path leads to once links are followed, whether it exists or not.
 
   Raises:
-    ArgumentError: `path` is no path.
+    ArgumentError: `path` is not a path.
     OSError: the path leads to a folder, a device or a pipe, or its links form a circle.
   """
   path = arguments.path(path, "path")
@@ -144,7 +144,7 @@ def make_folder(path: str | os.PathLike[str]) -> None:
   """Makes a folder and its missing parents, and waits until they are on the disk.
 
   Raises:
-    ArgumentError: `path` is no path.
+    ArgumentError: `path` is not a path.
     OSError: the folder can't be made.
   """
   path = arguments.path(path, "path")
@@ -160,7 +160,7 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
   """Makes a folder if it does not exist, and checks that files can be written there.
 
   Raises:
-    ArgumentError: `folder` is no path.
+    ArgumentError: `folder` is not a path.
     OSError: files can't be written there.
   """
   make_folder(folder)
@@ -186,7 +186,7 @@ def read(
   Reading executes nothing in the file, and takes no more memory than the size of the file.
 
   Raises:
-    ArgumentError: `path` is no path.
+    ArgumentError: `path` is not a path.
     DamagedFileError: a part of the file is missing or was changed.
     FileFormatError: the file is of another kind or version.
     OSError: the file can't be read.

@@ -145,7 +145,7 @@ def _check_fit(game: CompiledGame, buckets: Buckets) -> None:
   """Checks that buckets fit a game.
 
   Raises:
-    AbstractionError: the buckets are of another game, or infosets of a bucket have different numbers of slots.
+    AbstractionError: the buckets belong to another game, or infosets of a bucket have different numbers of slots.
   """
   sizes = [(len(infosets.infostates), len(infosets.actions)) for infosets in game.infosets]
   bucket_sizes = [
@@ -153,7 +153,7 @@ def _check_fit(game: CompiledGame, buckets: Buckets) -> None:
   ]
   if bucket_sizes != sizes:
     raise errors.AbstractionError(
-      f"The buckets are of another game: they have {bucket_sizes} infosets and actions, {game} has {sizes}."
+      f"The buckets belong to another game: they have {bucket_sizes} infosets and actions, {game} has {sizes}."
     )
   for infosets, labels, slots in zip(game.infosets, buckets.labels, buckets.slots, strict=True):
     last_slot = np.zeros(len(labels), np.int64)

@@ -76,7 +76,7 @@ def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
   """Returns the abstraction in which the hands of a bucket share a strategy.
 
   Raises:
-    AbstractionError: the buckets are of another game.
+    AbstractionError: the buckets belong to another game.
   """
   full_tree = full.tree
   sizes = [[len(board.hands[player]) for board in full_tree.boards] for player in PLAYERS]

@@ -72,7 +72,7 @@ class RefinedActions:
       subsets = PokerSubsets(whole)
     else:
       raise errors.UnsupportedGameError(
-        f"{whole} is no game whose actions can be left out. Give compile_game(game, vector_form=False); poker in "
+        f"{whole} is not a game whose actions can be left out. Give compile_game(game, vector_form=False); poker in "
         "vector form is what compile_public_game returns. Neither may be an abstraction."
       )
     return cls(subsets, subsets.filtered(action_filter))

@@ -244,7 +244,7 @@ def _make_solver(name: str, game: CompiledGame, iterations: int, rule: Rule) -> 
   """Returns a solver of the catalogue; raises ArgumentError if it can't start warm or does not fit the rule."""
   entry = catalogue.find(name)
   if entry.wrapper or not issubclass(entry.family, FullWidthSolver):
-    raise errors.ArgumentError(f"{name!r} is no full-width solver that can start warm.")
+    raise errors.ArgumentError(f"{name!r} is not a full-width solver that can start warm.")
   result = entry(game, iterations)
   assert isinstance(result, FullWidthSolver)
   is_plain_cfr = result.minimizer == RegretMatching() and result.averaging == Averaging()

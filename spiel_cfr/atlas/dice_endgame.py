@@ -197,7 +197,7 @@ def load(text: str) -> DiceEndgame:
     # OpenSpiel's parser takes the last of two values.
     if "(" in text and any(text.count(symbol) != parsed.count(symbol) for symbol in "(=,)"):
       raise errors.GameParameterError(
-        f"{text} gives a parameter twice, or has text that is no parameter: OpenSpiel reads it as {parsed}."
+        f"{text} gives a parameter twice, or has text that is not a parameter: OpenSpiel reads it as {parsed}."
       )
     return DiceEndgame(**{name: value for name, value in given.items() if name != "name"})
   except (TypeError, pyspiel.SpielError) as error:

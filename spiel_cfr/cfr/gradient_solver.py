@@ -79,7 +79,7 @@ class GradientSolver(Solver, Generic[S]):
     self.compiled_game = compiled = compile_game(game)
     if compiled.shared_infosets is not None:
       raise errors.AbstractionError(
-        f"In {compiled} infosets are shared (imperfect recall), so its strategies are no convex set, which "
+        f"In {compiled} infosets are shared (imperfect recall), so its strategies are not a convex set, which "
         f"{type(self).__name__} needs for its steps. Use buckets that remember the player's own actions, or CFRSolver."
       )
     check_payoffs(compiled.game_string, compiled.payoff_range)

@@ -12,7 +12,8 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import as_weights, evaluated
 
-# Parameters are computed in tables: the fewest iterations of a table, and the most unless the caller asks for more.
+# Parameters are computed in tables. The smallest size of a table in iterations, and the largest, unless the caller asks
+# for more.
 _FEWEST, _MOST = 64, 512
 # Iterations between two additions to the tapered sums: at least 4, and at least 1/32 of the iterations of the average.
 _LEAST_BETWEEN_ADDITIONS = 4

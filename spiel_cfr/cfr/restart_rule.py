@@ -1,4 +1,4 @@
-"""Rule of tentative restarts: it decides when to check a solver, when to restart it, and when to undo a restart."""
+"""Rule of tentative restarts: it decides when to check a solver, to restart it, and to roll a restart back."""
 
 import dataclasses
 import math
@@ -21,9 +21,9 @@ class Rule:
     success: the fraction of the NashConv before the restart that a trial must reach for the restart to be accepted.
     length: the longest trial, as a fraction of all iterations T.
     slow_start: the divisor of a second limit of trials, T^2 / slow_start iterations, which is lower at first.
-    shortest: the least length of a trial, in iterations.
-    least_gap: the least number of iterations between checks.
-    checks_of_trial: the most checks in a trial, if they were equally spaced.
+    shortest: the smallest length of a trial, in iterations.
+    least_gap: the smallest number of iterations between checks.
+    checks_of_trial: the number of checks in a trial if they were equally spaced.
     gap_divisor: until a restart was accepted, the gap between checks of a trial is at least the iterations of the trial
       so far, divided by this number.
     gap_fraction: once a restart was accepted, the gap between checks is at least this fraction of the iterations of the
@@ -67,7 +67,7 @@ class RestartControl:
     cost: the cost of all checks so far, in iterations.
     checked: the iteration of the last check that evaluated all candidates; 0 during trials.
     trial: the iteration at which the current trial began; 0 outside trials.
-    trial_length: the most iterations of the current trial; 0 outside trials.
+    trial_length: the number of iterations after which the current trial ends at the latest; 0 outside trials.
     trial_nash_conv: the NashConv at the start of the current trial, which the trial has to halve.
     seen: the number of iterations of the current trial up to its last check; 0 before its first check.
     seen_nash_conv: the NashConv that the current trial had reached at its last check.

@@ -1,6 +1,6 @@
 """Tentative restarts of a full-width solver from its best strategies so far.
 
-If a restart does not halve NashConv within a trial period, it is undone. Restarts from averages make first-order
+If a restart does not halve NashConv within a trial period, it is rolled back. Restarts from averages make first-order
 methods converge linearly (Applegate et al., "Faster First-Order Primal-Dual Methods for Linear Programming using
 Restarts and Sharpness", 2023). With CFR they help some minimizers in some games and harm others, so each restart is
 tried. docs/theory/restarts.md has proofs and measurements.
@@ -95,7 +95,7 @@ class Restarted(Solver):
 
     Raises:
       RestartError: the minimizer can't go on from given strategies.
-      ArgumentError: `solver` is no full-width solver, or `first_attempt` is not a positive integer.
+      ArgumentError: `solver` is not a full-width solver, or `first_attempt` is not a positive integer.
     """
     if not isinstance(solver, FullWidthSolver):
       raise errors.ArgumentError(f"Only full-width solvers can be restarted, not {solver!r}.")

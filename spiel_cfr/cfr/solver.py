@@ -251,7 +251,7 @@ class Solver(abc.ABC):
     """Returns the snapshots of all infosets whose names match a regular expression, player by player.
 
     Raises:
-      ArgumentError: `pattern` is no regular expression.
+      ArgumentError: `pattern` is not a regular expression.
     """
     matches = arguments.pattern(pattern, "pattern").search
     infosets = [
@@ -293,7 +293,7 @@ class Solver(abc.ABC):
       infostates: the infosets to lock; by default, those of the mapping.
 
     Raises:
-      LockError: the solver is no full-width solver, iterations have been done, infosets of the game are shared, or
+      LockError: the solver is not a full-width solver, iterations have been done, infosets of the game are shared, or
         opponents are best responses.
       PolicyError: an infostate is unknown, or has no distribution.
     """
@@ -342,7 +342,7 @@ class Solver(abc.ABC):
     """Replaces the state by the `state_dict` of a solver with the same recipe and game.
 
     Raises:
-      CheckpointMismatchError: `state` is no state of such a solver. This solver is then unchanged.
+      CheckpointMismatchError: `state` is not a state of such a solver. This solver is then unchanged.
     """
     arguments.of_type(state, "state", Mapping)
     check_fits(self.complete_state(), state, self.recipe.name)
@@ -350,7 +350,7 @@ class Solver(abc.ABC):
       self._check_state(state)
     except ValueError as error:
       raise errors.CheckpointMismatchError(
-        f"That is no state of {self.recipe.name}: {error}."
+        f"That is not a state of {self.recipe.name}: {error}."
       ) from None
     assign(self.complete_state(), state)
     self.refresh()

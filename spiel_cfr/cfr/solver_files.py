@@ -43,8 +43,8 @@ def read_state(solver: Checkpointable, path: str | os.PathLike[str]) -> dict[str
   """Returns the state in a checkpoint of a solver with the same recipe and game.
 
   Raises:
-    CheckpointMismatchError: the checkpoint is of another solver or game.
-    FileFormatError: the file is no checkpoint, is damaged, or has another format.
+    CheckpointMismatchError: the checkpoint belongs to another solver or game.
+    FileFormatError: the file is not a checkpoint, is damaged, or has another format.
     OSError: the file can't be read.
   """
   return _checked_state(solver, path, *files.read(path, KIND, FORMAT))

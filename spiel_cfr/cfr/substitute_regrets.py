@@ -140,7 +140,7 @@ class PolicyValues(NamedTuple):
     return regrets[0], float(roots.sum()) - self.expected
 
   def least_scale(self, block_kernel: StepKernel) -> float:
-    """Returns c* or rho*: the least scale, up to a positive lower bound, at which there is no excess."""
+    """Returns c* or rho*: the smallest scale, up to a positive lower bound, at which there is no excess."""
     # c scales like rho squared.
     least = STEADY / MOST if block_kernel is substitute else math.sqrt(STEADY / MOST)
     return _root(lambda scale: self.regrets_at(block_kernel, scale)[1], least, _LARGEST)

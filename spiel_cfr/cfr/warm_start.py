@@ -71,7 +71,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
   """Returns a policy in behavioral form, from an array in that form or from what `policies.from_policy` reads.
 
   Raises:
-    PolicyError: `policy` is no policy, or a policy for another game.
+    PolicyError: `policy` is not a policy, or a policy for another game.
   """
   if isinstance(policy, np.ndarray):
     if policy.shape != (game.end,):
@@ -81,7 +81,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
     try:
       forms.check_behavioral_form(game, policy)
     except (TypeError, ValueError) as error:
-      raise errors.PolicyError(f"The array is no policy in behavioral form: {error}.") from None
+      raise errors.PolicyError(f"The array is not a policy in behavioral form: {error}.") from None
     return np.array(policy, np.float64)
   return open_spiel.from_policy(game, policy)
 
@@ -108,7 +108,7 @@ def plan(
     The values of the policy, and the planned warm start.
 
   Raises:
-    PolicyError: the policy is for another game, or its numbers are no probabilities.
+    PolicyError: the policy is for another game, or its numbers are not probabilities.
     WarmStartError: the minimizer can't start warm, or not in that form.
     ArgumentError: `iterations` is not an integer from 1 to a million, or `form` is unknown.
     NotFiniteError: the value of the policy is not finite.
@@ -203,8 +203,8 @@ def transfer(
       with the new payoffs and discounts their regrets, see `regret_transfer`; it takes no `form` and keeps the average.
 
   Raises:
-    ArgumentError: `solver` is no full-width solver, an argument is invalid, or an argument of the solver's constructor
-      can't be written as JSON.
+    ArgumentError: `solver` is not a full-width solver, an argument is invalid, or an argument of the solver's
+      constructor can't be written as JSON.
 
   It also raises the errors of `plan` and `compile_game`.
   """

@@ -99,7 +99,7 @@ class WarmStartableSolver(Solver):
 
     Raises:
       PolicyError: an array has another shape.
-      ArgumentError: `iterations` is no positive integer.
+      ArgumentError: `iterations` is not a positive integer.
     """
     iterations = arguments.positive_integer(iterations, "iterations")
     shape = (self.compiled_game.end,)

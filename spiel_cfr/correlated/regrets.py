@@ -209,7 +209,7 @@ def _fixed_point(
   """Writes the stationary distribution of a Markov chain with transition rates `rates` to `result`.
 
   If there are several stationary distributions, it is the one of least Euclidean norm, as in OpenSpiel: each closed
-  class is weighted by one over the sum of squares of its stationary distribution. `reachable` and `members` are
+  class is weighted by 1 divided by the sum of squares of its stationary distribution. `reachable` and `members` are
   workspace.
   """
   _find_reachable(rates, reachable, actions)

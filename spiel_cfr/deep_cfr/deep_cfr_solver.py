@@ -139,7 +139,7 @@ class DeepCFRSolver(MonteCarloSolver):
       num_traversals: the number of traversals for each player in an iteration.
       learning_rate: the highest learning rate of Adam in a fit.
       batch_size_advantage: the number of samples in a training step; None takes all.
-      memory_capacity: the most samples in a reservoir. Compiled games have exact sums and no reservoir.
+      memory_capacity: the largest number of samples in a reservoir. Compiled games have exact sums and no reservoir.
       advantage_network_train_steps: the number of training steps in a fit.
       reinitialize_advantage_networks: the parameters from which the fits of "linear" start. True starts from new
         parameters, as in the paper, which needs many more steps. False starts from those of the previous iteration.
@@ -153,7 +153,7 @@ class DeepCFRSolver(MonteCarloSolver):
         as in the paper. False plays uniformly.
       seed: see `SamplingSolver`.
       engine: "compiled" or "states"; see `SamplingSolver`.
-      max_nodes: the most histories of a game that is compiled.
+      max_nodes: the largest number of histories of a game that is compiled.
 
     Raises:
       ArgumentError: an argument is invalid.

@@ -78,7 +78,7 @@ def payoff_matrix(game: AnyGame, player: int = 0) -> Any:
   compiled = compile_game(game)
   if compiled.num_players != 2:
     raise errors.UnsupportedGameError(
-      f"The payoffs of {compiled.num_players} players are no matrix. Use a game of two players, or "
+      f"The payoffs of {compiled.num_players} players are not a matrix. Use a game of two players, or "
       "compiled.payoff.leaves(player), which lists them for any number of players."
     )
   player = arguments.integer(player, "player", 0, 1)

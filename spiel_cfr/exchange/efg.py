@@ -95,11 +95,11 @@ def save_efg(game: AnyGame, path: str | os.PathLike[str], max_nodes: int = 10_00
   Args:
     game: a compiled game, or an argument of `compile_game`. Actions removed by its action filter are left out.
     path: the file to write.
-    max_nodes: the most histories of the game.
+    max_nodes: the largest number of histories that the game may have.
 
   Raises:
     GameTooLargeError: the game has more than `max_nodes` histories.
-    ArgumentError: `max_nodes` is not a positive integer, or `path` is no path.
+    ArgumentError: `max_nodes` is not a positive integer, or `path` is not a path.
     GameError: see `compile_game`.
     OSError: the file can't be written.
   """

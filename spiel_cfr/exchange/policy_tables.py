@@ -25,7 +25,7 @@ def save_policy(
   Raises:
     PolicyError: the policy is not a policy of this game.
     GameError: see `compile_game`.
-    ArgumentError: `path` is no path.
+    ArgumentError: `path` is not a path.
     OSError: the file can't be written.
   """
   compiled = compile_game(game)
@@ -45,7 +45,7 @@ def load_policy(game: AnyGame, path: str | os.PathLike[str]) -> CompiledTabularP
     FileFormatError: the file is not a JSON object of infostates, actions and probabilities.
     PolicyError: the policy is not a policy of this game.
     GameError: see `compile_game`.
-    ArgumentError: `path` is no path.
+    ArgumentError: `path` is not a path.
     OSError: the file can't be read.
   """
   path = arguments.path(path, "path")

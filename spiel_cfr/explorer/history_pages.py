@@ -1,4 +1,4 @@
-"""Content of a page for a game with a list of histories.
+"""Content of a page that lists histories: a tree of histories, and a table of infosets with the values of actions.
 
 Let pi_-i(h) be the reach probability of history h by chance and all players except i, and u_i(h) player i's expected
 payoff from h on. The counterfactual reach of an infoset I of player i is the sum of pi_-i over its histories. The value
@@ -34,7 +34,7 @@ from spiel_cfr.policies import forms
 
 
 def likeliest(weights: Float64s, most: int) -> Int64s:
-  """Returns the indices of the `most` largest weights, in ascending order; of equal weights, the first."""
+  """Returns the indices of the `most` largest weights, in ascending order. Among equal weights, the first ones win."""
   return np.sort(np.argsort(-weights, kind="stable")[:most])
 
 
@@ -52,9 +52,9 @@ def describe(
   Args:
     compiled: the game.
     behavioral: the policy in behavioral form, shape (sequences,).
-    max_nodes: the most histories of the game.
-    max_infosets: the most infosets on the page; the likeliest are shown.
-    max_histories: the most histories on the page; the likeliest are shown.
+    max_nodes: the largest number of histories that the game may have.
+    max_infosets: the largest number of infosets on the page. If there are more, the likeliest are shown.
+    max_histories: the largest number of histories on the page. If there are more, the likeliest are shown.
     below: OpenSpiel states. The page shows only histories that lead to one of these states or follow it. None shows
       all histories.
 
@@ -72,13 +72,14 @@ def describe(
   decides = walk.mover >= 0
   # The infoset of each history; not meaningful at chance and terminal nodes.
   infoset = np.searchsorted(starts, walk.entry, side="right") - 1
-  is_shown = np.ones(len(reach), bool) if below is None else _through(compiled, walk, below)
-  is_infoset_shown = np.zeros(len(num_actions), bool)
-  is_infoset_shown[infoset[is_shown & decides]] = True
+  is_wanted = np.ones(len(reach), bool) if below is None else _through(compiled, walk, below)
+  is_infoset_wanted = np.zeros(len(num_actions), bool)
+  is_infoset_wanted[infoset[is_wanted & decides]] = True
   # A history is at most as likely as its parent, so the kept histories are a tree.
-  kept = _kept(reach, is_shown, max_histories)
+  kept = _kept(reach, is_wanted, max_histories)
+  # The small term orders infosets that the policy never reaches: first those that their owner alone avoids.
   weights = of_infosets["reach"] + 1e-9 * of_infosets["counterfactual_reach"]
-  kept_infosets = _kept(weights, is_infoset_shown, max_infosets)
+  kept_infosets = _kept(weights, is_infoset_wanted, max_infosets)
 
   names = {"": 0}
   moves, name_of_entry = _moves(compiled, walk, kept, names)
@@ -111,7 +112,7 @@ def describe(
   )
   return Content(
     header={
-      "cut": _left_out(is_shown, kept, of_infosets["reach"], is_infoset_shown, kept_infosets)
+      "cut": _left_out(is_wanted, kept, of_infosets["reach"], is_infoset_wanted, kept_infosets)
     },
     names=list(names),
     tree=tree,
@@ -125,27 +126,28 @@ def describe(
   )
 
 
-def _kept(weights: Float64s, is_shown: Bools, most: int) -> Int64s:
-  """Returns the likeliest of the shown histories or infosets, in ascending order.
+def _kept(weights: Float64s, is_wanted: Bools, most: int) -> Int64s:
+  """Returns the likeliest of the wanted histories or infosets, in ascending order: those that the page will show.
 
   Args:
     weights: float64 (all,). The weight of each history or infoset.
-    is_shown: bool (all,). True for histories or infosets that the page shows if there is room.
-    most: the most histories or infosets on the page.
+    is_wanted: bool (all,). True for histories or infosets that belong on the page, if there is room.
+    most: the largest number of histories or infosets on the page.
   """
-  return likeliest(np.where(is_shown, weights, -1.0), min(most, int(is_shown.sum())))
+  return likeliest(np.where(is_wanted, weights, -1.0), min(most, int(is_wanted.sum())))
 
 
 def _infoset_moves(
   compiled: CompiledGame, entries: Int64s, name_of_entry: dict[int, int], names: dict[str, int]
 ) -> Int64s:
-  """Returns the numbers of the names of the actions of infosets, int64 (entries,).
+  """Returns the names of actions as indices of `Content.names`, int64 (entries,).
 
   Args:
     compiled: the game.
     entries: int64 (entries,). The actions, as indices of the actions of all infosets.
-    name_of_entry: the numbers of the names of actions at kept histories. Other actions get their number as name.
-    names: the numbers of names, to which new names are added.
+    name_of_entry: entry -> index of its name, for the actions at kept histories. Any other action is named by its
+      number in OpenSpiel.
+    names: name -> its index. New names are added.
   """
   actions = np.concatenate(compiled.actions)
   return np.array(
@@ -158,48 +160,53 @@ def _infoset_moves(
 
 
 def _left_out(
-  is_shown: Bools,
+  is_wanted: Bools,
   kept: Int64s,
   infoset_reach: Float64s,
-  is_infoset_shown: Bools,
+  is_infoset_wanted: Bools,
   kept_infosets: Int64s,
 ) -> list[str]:
   """Returns descriptions of the histories and infosets that a page leaves out.
 
   Args:
-    is_shown: bool (histories,). True for histories that go through the public state of the page.
+    is_wanted: bool (histories,). True for histories that lead to the states of the page or follow them.
     kept: int64 (kept,). The histories on the page.
     infoset_reach: float64 (infosets,). The reach probability of each infoset.
-    is_infoset_shown: bool (infosets,). True for infosets of shown histories.
+    is_infoset_wanted: bool (infosets,). True for infosets of wanted histories.
     kept_infosets: int64 (kept,). The infosets on the page.
   """
   cut = []
-  num_histories, num_shown, num_kept = len(is_shown), int(is_shown.sum()), len(kept)
-  if num_shown < num_histories:
+  num_histories, num_wanted, num_kept = len(is_wanted), int(is_wanted.sum()), len(kept)
+  if num_wanted < num_histories:
     cut.append(
-      f"{num_histories - num_shown:,} of {num_histories:,} histories that do not go through the public state of this "
-      "page"
+      f"{num_histories - num_wanted:,} of {num_histories:,} histories, because they do not go through the states that "
+      "were chosen for this page"
     )
-  if num_kept < num_shown:
+  if num_kept < num_wanted:
     cut.append(
-      f"{num_shown - num_kept:,} of {num_shown:,} histories; the likeliest {num_kept:,} are here"
+      f"{num_wanted - num_kept:,} of {num_wanted:,} histories (this page has the {num_kept:,} likeliest)"
     )
-  num_infosets, num_kept_infosets = int(is_infoset_shown.sum()), len(kept_infosets)
+  num_infosets, num_kept_infosets = int(is_infoset_wanted.sum()), len(kept_infosets)
   if num_kept_infosets < num_infosets:
     # The reach probabilities of infosets sum to the expected number of decisions in play.
-    share = infoset_reach[kept_infosets].sum() / max(infoset_reach[is_infoset_shown].sum(), 1e-300)
+    share = infoset_reach[kept_infosets].sum() / max(infoset_reach[is_infoset_wanted].sum(), 1e-300)
     cut.append(
-      f"{num_infosets - num_kept_infosets:,} of {num_infosets:,} infosets; the likeliest {num_kept_infosets:,} are "
-      f"here, with {share:z.2%} of all decisions in play"
+      f"{num_infosets - num_kept_infosets:,} of {num_infosets:,} infosets (this page has the {num_kept_infosets:,} "
+      f"likeliest, at which {share:z.2%} of all decisions in play are made)"
     )
   return cut
 
 
 def _through(compiled: CompiledGame, walk: HistoryWalk, goals: Iterable[Any]) -> Bools:
-  """Returns True for the histories that lead to one of the goals or follow it, bool (nodes,).
+  """Returns True for the histories that lead to one of some states or follow it, bool (nodes,).
+
+  Args:
+    compiled: the game.
+    walk: the histories of the game.
+    goals: OpenSpiel states, the argument `below`.
 
   Raises:
-    ArgumentError: there are no goals, or a goal is not in the game.
+    ArgumentError: there are no states, or a state is not in the game.
   """
   before, after = np.zeros((2, len(walk.mover)), bool)
   for goal in goals:
@@ -209,7 +216,8 @@ def _through(compiled: CompiledGame, walk: HistoryWalk, goals: Iterable[Any]) ->
       legal = _legal(compiled, walk, state, node)
       if action not in legal:
         raise errors.ArgumentError(
-          f"below has the history [{goal.history_str()}], which is not in {compiled}. Give states of this game."
+          f"below has a state with the history [{goal.history_str()}], which {compiled} does not have. Give states of "
+          "this game."
         )
       before[node] = True
       node = int(walk.first_child[node]) + legal.index(action)
@@ -217,7 +225,7 @@ def _through(compiled: CompiledGame, walk: HistoryWalk, goals: Iterable[Any]) ->
     after[node] = True
   if not after.any():
     raise errors.ArgumentError(
-      "below has no states, so the page would be empty. Give one or more, or None for all."
+      "below is an empty list, so the page would be empty. Give at least one state, or None for the whole game."
     )
   for level in walk.levels[1:]:
     after[level] |= after[walk.parent[level]]
@@ -225,7 +233,7 @@ def _through(compiled: CompiledGame, walk: HistoryWalk, goals: Iterable[Any]) ->
 
 
 def _legal(compiled: CompiledGame, walk: HistoryWalk, state: Any, node: int) -> list[int]:
-  """Returns the moves to the children of a node, in the children's order."""
+  """Returns the moves at a node, one for each child and in the order of the children."""
   if walk.mover[node] == CHANCE:
     return [action for action, _ in compiled.view.chance_outcomes(state)]
   return compiled.view.legal_actions(state) if walk.mover[node] >= 0 else []
@@ -234,7 +242,9 @@ def _legal(compiled: CompiledGame, walk: HistoryWalk, state: Any, node: int) -> 
 def _infosets(
   compiled: CompiledGame, walk: HistoryWalk, behavioral: Float64s, reach: Float64s, values: Float64s
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-  """Returns columns of `InfosetTable` for all infosets of the game: those of infosets, and those of actions.
+  """Returns the columns of `InfosetTable` for all infosets of the game, in two dictionaries.
+
+  The first has the columns with a row for each infoset, the second those with a row for each action.
 
   Args:
     compiled: the game.
@@ -291,17 +301,17 @@ def _infosets(
 def _moves(
   compiled: CompiledGame, walk: HistoryWalk, kept: Int64s, names: dict[str, int]
 ) -> tuple[Int64s, dict[int, int]]:
-  """Names the moves that lead to the kept nodes, and the actions at the infosets of kept nodes.
+  """Returns the names of the moves that lead to the kept nodes, and of the actions at the infosets of kept nodes.
 
   Args:
     compiled: the game.
     walk: the histories of the game.
     kept: int64 (kept,). The nodes on the page, in ascending order.
-    names: the numbers of names, to which new names are added.
+    names: name -> its index in `Content.names`. New names are added.
 
   Returns:
-    int64 (kept,), the number of the name of the move to each kept node; and a dictionary from entries of actions to
-    the numbers of their names.
+    int64 (kept,), the move to each kept node, as an index of `Content.names`; and a dictionary: entry of an action ->
+    index of its name.
   """
   namer = MoveNames(compiled.game)
   kept_index = np.full(len(walk.mover), NONE)

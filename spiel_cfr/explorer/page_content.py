@@ -152,12 +152,13 @@ def kept_tree(parent: Int64s, kept: Int64s) -> tuple[Int64s, Int64s, Int64s]:
   """Returns `first_child`, `num_children` and `num_cut` of the `Tree` of kept nodes, each of shape (kept,).
 
   Args:
-    parent: int64 (nodes,). The parent of every node; that of the root, node 0, is not read. Children are adjacent.
+    parent: int64 (nodes,). The parent of each node; the entry of the root, node 0, is not read. The children of a node
+      are adjacent.
     kept: int64 (kept,). The kept nodes in ascending order; the parent of a kept node is kept, too.
   """
   first_child, num_kept = np.zeros((2, len(parent)), np.int64)
   np.add.at(num_kept, parent[kept[1:]], 1)
-  # In reverse order: of several children of a node, the first is written last.
+  # The last write counts, so children are written in reverse order: the first child of a node is written last.
   first_child[parent[kept[:0:-1]]] = np.arange(len(kept))[:0:-1]
   num_children = np.bincount(parent[1:], minlength=len(parent))
   return first_child[kept], num_kept[kept], (num_children - num_kept)[kept]
@@ -171,16 +172,16 @@ def kept_states(weights: Float64s, sizes: Int64s, max_infosets: int) -> tuple[In
   Args:
     weights: float64 (states,). The probability of each state, at most that of its parent. Parents come first.
     sizes: int64 (states,). The number of infosets at each state.
-    max_infosets: the most infosets of all kept states.
+    max_infosets: the largest number of infosets at all kept states together.
   """
   order = np.argsort(-weights, kind="stable")
   count = max(1, int(np.searchsorted(np.cumsum(sizes[order]), max_infosets, side="right")))
   if count == len(order):
     return np.sort(order), []
-  cut = f"{len(order) - count:,} of {len(order):,} public states; the likeliest {count:,} are here"
+  cut = f"{len(order) - count:,} of {len(order):,} public states (this page has the {count:,} likeliest)"
   return np.sort(order[:count]), [cut]
 
 
 def number_name(names: dict[str, int], name: str) -> int:
-  """Returns the number of a name, which is added if it is new. `Content.names` lists names by number."""
+  """Returns the index of a name in `Content.names`, given name -> index. A new name is added."""
   return names.setdefault(name, len(names))

@@ -1,6 +1,6 @@
 """Content of a page for a poker game in vector form, with the numbers of `poker.hand_values`.
 
-A flop has thousands of boards. Its page has the boards of some runouts, and the values of every card that chance may
+A flop has thousands of boards. Its page shows the boards of some runouts, and the values of every card that chance may
 deal next.
 """
 
@@ -48,13 +48,14 @@ def describe(
   max_infosets: int,
   runouts: Iterable[str] | None = None,
 ) -> Content:
-  """Returns the content of a page; its header has the values of the game, and names the parts left out.
+  """Returns the content of a page; its header contains the values of the game, and names the parts left out.
 
   Args:
     game: the game.
     values: the policy.
-    max_infosets: the most hands of all public states on the page; the likeliest states are shown.
-    runouts: cards dealt after the first board, such as "2c" or "2c7s". The page has the boards of these runouts and
+    max_infosets: the largest number of hands at all public states of the page together. If there are more, the
+      likeliest states are shown.
+    runouts: cards dealt after the first board, such as "2c" or "2c7s". The page shows the boards of these runouts and
       the boards on the way there. None shows all boards if only one deal follows or all infosets fit; else the first
       board.
 
@@ -67,7 +68,7 @@ def describe(
   public_states = _public_states(tree, values, shown, states)
 
   def move(index: int) -> int:
-    """Returns the number of the name of the move to a public state."""
+    """Returns the move to a public state, as an index of `Content.names`."""
     state = states[index]
     return namer.move(state.board, states[state.parent].node, state.node)
 
@@ -92,7 +93,7 @@ def describe(
   )
   if len(shown) < len(tree.boards):
     content.header["cut"].append(
-      f"{len(tree.boards) - len(shown):,} of {len(tree.boards):,} boards; name those to show, as in "
+      f"{len(tree.boards) - len(shown):,} of {len(tree.boards):,} boards; choose the boards to show, as in "
       'explore(..., runouts=["2c7s"])'
     )
   return content

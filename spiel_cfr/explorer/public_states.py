@@ -43,9 +43,10 @@ class PublicStates:
     """Returns the content of a page; its header names the parts left out.
 
     Args:
-      max_infosets: the most infosets on the page; the likeliest states are shown.
-      names: the numbers of the names of moves; `move` and `describe` may add names.
-      move: function of a state; returns the number of the name of the move that leads there. Not called for the root.
+      max_infosets: the largest number of infosets on the page. If there are more, the likeliest states are shown.
+      names: name of a move -> its index in `Content.names`. `move` and `describe` may add names.
+      move: function of a state; returns the move that leads there, as an index of `Content.names`. It is not called for
+        the root.
       describe: function of a state; returns its ranges, or None for a state without ranges.
       grid: `Content.grid`.
       spent: int64 (states, players). The chips of each player in the pot of hold'em; None for other games.

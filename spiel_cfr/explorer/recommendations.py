@@ -144,7 +144,7 @@ def game_with_mediator(policy: CorrelatedPolicy, max_nodes: int) -> tuple[Compil
 
   Args:
     policy: the distribution of recommendations.
-    max_nodes: the most histories of the game with its mediator.
+    max_nodes: the largest number of histories that the game with its mediator may have.
 
   Returns:
     The game, and the policy in behavioral form, shape (sequences,).

@@ -163,8 +163,9 @@ def describe(
   Args:
     game: the game.
     behavioral: the policy in behavioral form, shape (sequences,).
-    max_infosets: the most types of all public states on the page; the likeliest states are shown.
-    max_nodes: the most public states of the game.
+    max_infosets: the largest number of types at all public states of the page together. If there are more, the
+      likeliest states are shown.
+    max_nodes: the largest number of public states that the game may have.
 
   Raises:
     GameTooLargeError: the game has more than `max_nodes` public states.
@@ -196,13 +197,13 @@ def describe(
 
   @functools.cache
   def moves(node: int) -> list[int]:
-    """Returns the numbers of the names of the moves at a node of the public tree."""
+    """Returns the moves at a node of the public tree, as indices of `Content.names`."""
     state = played.open_spiel_state(node)
     edges = range(int(tree.first_edge[node]), int(tree.first_edge[node + 1]))
     return [number_name(names, namer.name(state, int(tree.action[edge]))) for edge in edges]
 
   def move(position: int) -> int:
-    """Returns the number of the name of the move to a public state, given its position in `played.order`."""
+    """Returns the move to a public state, as an index of `Content.names`, given its position in `played.order`."""
     edge = int(played.edge[position])
     node = int(tree.node_of_edge[edge])
     return moves(node)[edge - int(tree.first_edge[node])]
@@ -231,7 +232,7 @@ def _public_state(
   Args:
     played: the public tree with reach and values.
     node: the node.
-    moves: the numbers of the names of the actions of the player to move; empty at chance nodes.
+    moves: the actions of the player to move, as indices of `Content.names`; empty at chance nodes.
     behavioral: the policy in behavioral form, shape (sequences,).
     responses: the best responses of both players, shape (sequences,).
     hands: one int64 (types,) a player. The index of each type in `Content.grid["names"]`.

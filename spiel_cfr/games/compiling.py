@@ -79,7 +79,7 @@ def compile_game(
 
   Raises:
     GameError: the game can't be loaded or solved; the subclass says why, see `spiel_cfr.errors`.
-    ArgumentError: `max_nodes` or `max_bytes` is not a positive number, or `game` is no game.
+    ArgumentError: `max_nodes` or `max_bytes` is not a positive number, or `game` is not a game.
   """
   if isinstance(game, CompiledGame):
     return game

@@ -100,7 +100,7 @@ def AverageStrategySamplingSolver(
 
   Args:
     game: see `SamplingSolver`.
-    epsilon: the least probability with which an action is explored, above 0, at most 1.
+    epsilon: the smallest probability with which an action is explored, above 0, at most 1.
     beta: a bonus to all actions at the beginning, at least 0. The default is the paper's.
     tau: the factor on s, at least 0. The default is the paper's. An action with a share of s above 1 / tau is always
       explored.

@@ -90,8 +90,8 @@ class SamplingSolver(MonteCarloSolver):
         power 1 equals multiplying the average by t / (t + 1) after each iteration.
       engine: "compiled" samples arrays of the whole game. "states" samples OpenSpiel's states and stores the infosets
         that samples visit. None chooses "compiled" if the game has at most `max_nodes` histories and perfect recall.
-      max_nodes: the most histories in the arrays. A compiled game that lists its states may have more.
-      max_infosets: the most infosets that the state engine stores, at about 0.6 kB each.
+      max_nodes: the largest number of histories in the arrays. A compiled game that lists its states may have more.
+      max_infosets: the largest number of infosets that the state engine stores, at about 0.6 kB each.
 
     Raises:
       GameError: the game can't be loaded or sampled; see `compile_game`.

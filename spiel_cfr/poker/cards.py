@@ -45,7 +45,7 @@ def parse_cards(text: str, num_suits: int = len(SUITS)) -> list[int]:
   """Reads cards written without separators, as in `"AhTc"`.
 
   Raises:
-    ArgumentError: the text has a part that is no card, or the same card twice.
+    ArgumentError: the text has a part that is not a card, or the same card twice.
   """
   text = "".join(text.split())
   cards: list[int] = []
@@ -53,7 +53,7 @@ def parse_cards(text: str, num_suits: int = len(SUITS)) -> list[int]:
     name = text[start : start + 2]
     if len(name) < 2 or name[0] not in RANKS or name[1] not in SUITS[:num_suits]:
       raise errors.ArgumentError(
-        f"{name!r} in {text!r} is no card: write a rank of {RANKS} and a suit of "
+        f"{name!r} in {text!r} is not a card: write a rank of {RANKS} and a suit of "
         f"{SUITS[:num_suits]}, as in Ah."
       )
     cards.append(RANKS.index(name[0]) * num_suits + SUITS.index(name[1]))

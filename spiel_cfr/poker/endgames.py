@@ -81,7 +81,7 @@ class Endgame:
     return board
 
   def _check_reaches(self) -> None:
-    """Raises EndgameError if reaches are no weights, or no pair of hands can be dealt."""
+    """Raises EndgameError if reaches are not weights, or no pair of hands can be dealt."""
     if self.reaches.shape != (2, NUM_HANDS):
       raise errors.EndgameError(
         f"There must be 2 x {NUM_HANDS} = {2 * NUM_HANDS} hand reaches, not {self.reaches.size}."

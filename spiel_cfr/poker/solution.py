@@ -1,7 +1,8 @@
 """Solutions of poker games: a policy and the values of all hands, in files that open in about a second.
 
-A file has the compiled game, so that loading neither walks the betting nor deals cards. It has the policy in behavioral
-form, in steps of 1 / 65,535, and the values of hands at chance nodes, from which `HandValues` computes any board.
+A file contains the compiled game, so that loading neither walks the betting nor deals cards. It has the policy in
+behavioral form, in steps of 1 / 65,535, and the values of hands at chance nodes, from which `HandValues` computes any
+board.
 """
 
 import dataclasses
@@ -61,7 +62,7 @@ class PokerSolution:
     """Returns the solution of a solver's average policy, in 16 bits.
 
     Raises:
-      ArgumentError: `solver` is no solver of a compiled game.
+      ArgumentError: `solver` is not a solver of a compiled game.
       UnsupportedGameError: the solver's game is not a poker game in vector form, or merges hands that differ by more
         than suits.
     """
@@ -117,7 +118,7 @@ class PokerSolution:
     """Writes a file for `load_solution`. If the process dies, the file is complete or absent.
 
     Raises:
-      ArgumentError: `path` is no path.
+      ArgumentError: `path` is not a path.
       OSError: the file can't be written.
     """
     header, arrays = saved_game.to_file(self.compiled_game)
@@ -148,7 +149,7 @@ def save_solution(solver: Solver, path: str | os.PathLike[str]) -> PokerSolution
     The solution.
 
   Raises:
-    ArgumentError: `solver` is no solver of a compiled game, or `path` is no path.
+    ArgumentError: `solver` is not a solver of a compiled game, or `path` is not a path.
     UnsupportedGameError: the solver's game is not a poker game in vector form.
     OSError: the file can't be written.
   """
@@ -162,7 +163,7 @@ def load_solution(path: str | os.PathLike[str]) -> PokerSolution:
   """Reads a file of `save_solution`, in about a second, without compiling the game.
 
   Raises:
-    ArgumentError: `path` is no path.
+    ArgumentError: `path` is not a path.
     DamagedFileError: a part of the file is missing or was changed.
     FileFormatError: the file is not a solution, or has another version of the format.
     OSError: the file can't be read.

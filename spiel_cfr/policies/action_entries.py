@@ -53,7 +53,7 @@ def read_entries(compiled: CompiledGame, policy: Any, player: int) -> Float64s:
     player: the player.
 
   Raises:
-    PolicyError: `policy` is no policy, or has no numbers for an infoset.
+    PolicyError: `policy` is not a policy, or has no numbers for an infoset.
   """
   if isinstance(policy, open_spiel_policy.TabularPolicy):
     return _tabular_entries(compiled, policy, player)
@@ -156,7 +156,7 @@ def _check_distributions(compiled: CompiledGame, entries: Float64s) -> None:
   if not len(counts):
     return
   starts = np.cumsum(counts) - counts
-  # Numbers that are no probabilities become 2, so that no sum with them is 1.
+  # Numbers that are not probabilities become 2, so that no sum with them is 1.
   chances = np.where((entries >= 0) & (entries <= 1 + TOLERANCE), entries, 2.0)
   is_wrong = np.abs(np.add.reduceat(chances, starts) - 1) > TOLERANCE
   if is_wrong.any():

@@ -151,7 +151,7 @@ def check_sums(compiled: CompiledGame, sums: npt.NDArray[Any]) -> None:
   """Checks that an array, shape (sequences,), can be a sum of sequence forms, or is 0 everywhere.
 
   Raises:
-    ValueError: a player's part is no multiple of a sequence form, with an error larger than rounding.
+    ValueError: a player's part is not a multiple of a sequence form, with an error larger than rounding.
   """
   require((sums >= 0) & np.isfinite(sums), "averages are sums of probabilities")
   if sums.any():

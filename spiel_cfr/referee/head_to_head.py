@@ -61,7 +61,7 @@ def head_to_head(game: AnyGame, policies: Mapping[str, PolicyLike], **options: A
 
   Raises:
     UnsupportedGameError: the game does not have two players.
-    ArgumentError: `policies` is no mapping, or empty.
+    ArgumentError: `policies` is not a mapping, or empty.
     PolicyError: see `judge`.
     GameError: see `compile_game`.
   """

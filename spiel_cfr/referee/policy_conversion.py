@@ -234,13 +234,13 @@ def _to_distributions(
   if answers == "logits":
     legal = np.where(mask, rows, -np.inf)
     highest = legal.max(axis=1, keepdims=True, initial=-np.inf)
-    _check_rows(name, rows, np.isfinite(highest[:, 0]), "which are no logits.")
+    _check_rows(name, rows, np.isfinite(highest[:, 0]), "which are not logits.")
     weights = np.exp(legal - highest)
   else:
     is_number = np.isfinite(rows) & (rows >= -_TOLERANCE)
     difference = np.abs(np.where(is_number, rows, np.inf).sum(axis=1) - 1)
     softmax = 'For numbers of a softmax over the legal actions, give answers="logits".'
-    _check_rows(name, rows, difference <= _TOLERANCE, f"which is no distribution. {softmax}")
+    _check_rows(name, rows, difference <= _TOLERANCE, f"which is not a distribution. {softmax}")
     illegal = np.where(mask, 0.0, rows).max(axis=1, initial=0.0)
     _check_rows(
       name, rows, illegal <= _TOLERANCE, f"and plays actions that are not legal. {softmax}"

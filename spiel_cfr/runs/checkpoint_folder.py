@@ -1,4 +1,7 @@
-"""Checkpoints of a run: a folder with the newest ones, and the schedule on which they are saved."""
+"""Checkpoints of a run: a folder with the newest checkpoints, and the schedule on which the run saves them.
+
+A checkpoint is a file with the whole state of a solver, from which a run can be resumed.
+"""
 
 import contextlib
 import dataclasses
@@ -14,7 +17,7 @@ from spiel_cfr._util.arguments import positive_integer
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.runs.run_schedules import Every, NextDue
+from spiel_cfr.runs.run_schedules import Every, RunSchedule
 
 _NAME = re.compile(r"iteration-\d+\.npz")
 
@@ -29,15 +32,17 @@ class Checkpoints:
 
   Attributes:
     folder: path. The folder. Different runs need different folders.
-    every: int or schedule. The number of iterations between checkpoints. A run also saves a checkpoint when it stops.
-    keep: int. The number of newest checkpoints to keep.
+    every: int, the number of iterations between checkpoints; or a schedule, such as `Powers(1.5)`. A run also saves a
+      checkpoint when it stops.
+    keep: int. The number of checkpoints to keep. Older checkpoints are removed.
 
   Raises:
-    ArgumentError: `folder` is no path, `keep` is not a positive integer, or `every` is neither that nor a schedule.
+    ArgumentError: `folder` is not a path, `keep` is not a positive integer, or `every` is neither a positive integer
+      nor a schedule.
   """
 
   folder: str | os.PathLike[str]
-  every: int | NextDue
+  every: int | RunSchedule
   keep: int = 3
 
   def __post_init__(self) -> None:
@@ -47,8 +52,8 @@ class Checkpoints:
       Every(self.every)
 
   @property
-  def schedule(self) -> NextDue:
-    """The schedule of the checkpoints."""
+  def schedule(self) -> RunSchedule:
+    """The schedule of the checkpoints: `every`, or `Every(every)` if that is a number."""
     return self.every if callable(self.every) else Every(self.every)
 
   def paths(self) -> list[pathlib.Path]:
@@ -71,8 +76,8 @@ class Checkpoints:
     paths = self.paths()
     if paths and _iteration(paths[0]) > solver.iteration:
       raise errors.CheckpointMismatchError(
-        f"{paths[0]} is of a later iteration than the solver, which is at iteration {solver.iteration:,}. Resume from "
-        "it, or choose another folder."
+        f"{paths[0]} was saved at a later iteration than the solver's iteration {solver.iteration:,}. This run would "
+        "replace it. Call resume(solver) to continue from it, or choose another folder."
       )
     for path in paths:
       # `resume` reports damaged files.
@@ -82,17 +87,17 @@ class Checkpoints:
 
   @typed
   def save(self, solver: Solver) -> pathlib.Path:
-    """Saves a checkpoint, and removes the oldest ones beyond `keep`. Only one run may use the folder.
+    """Saves a checkpoint, and removes old checkpoints, so that `keep` remain. Only one run may use the folder.
 
     Raises:
       ArgumentError: an argument of the solver's constructor can't be written as JSON.
-      OSError: the file can't be written; then no older file is removed.
+      OSError: the file can't be written. In this case no older file is removed.
     """
     folder = pathlib.Path(self.folder)
     path = folder / f"iteration-{solver.iteration:012}.npz"
     files.make_folder(folder)
     solver.save(path)
-    # Processes that were killed while they wrote have left temporary files.
+    # A process that was killed during writing leaves a temporary file.
     leftovers = folder.glob(f"iteration-*{files.TEMPORARY}")
     for old_path in [*self.paths()[self.keep :], *leftovers]:
       if old_path != path:
@@ -103,21 +108,22 @@ class Checkpoints:
   def resume(self, solver: Solver) -> pathlib.Path | None:
     """Restores a solver from the newest checkpoint, if there is one.
 
-    Damaged files are skipped with a warning. Once an older file has been restored, they are renamed.
+    A damaged file is skipped with a warning, and an older file is tried. When one is restored, the damaged files are
+    renamed.
 
     Returns:
       The restored file; None if the folder has no checkpoints.
 
     Raises:
-      CheckpointMismatchError: the checkpoint is of another game, another solver or other arguments.
-      FileFormatError: a file is no checkpoint or has a newer format, or all files are damaged.
+      CheckpointMismatchError: the checkpoint belongs to another game, another solver or other arguments.
+      FileFormatError: a file is not a checkpoint or has a newer format, or all files are damaged.
     """
     damaged: dict[pathlib.Path, errors.DamagedFileError] = {}
     for path in self.paths():
       try:
         solver.restore(path)
       except errors.DamagedFileError as error:
-        warnings.warn(f"Passed over a checkpoint: {error}", stacklevel=2)
+        warnings.warn(f"Skipped a checkpoint: {error}", stacklevel=2)
         damaged[path] = error
       else:
         for skipped in damaged:
@@ -129,4 +135,5 @@ class Checkpoints:
 
 
 def _iteration(path: pathlib.Path) -> int:
+  """Returns the iteration of a checkpoint, which its name contains."""
   return int(path.stem.removeprefix("iteration-"))

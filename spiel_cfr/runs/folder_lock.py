@@ -20,7 +20,7 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
 
   Raises:
     FolderInUseError: another run holds the lock.
-    ArgumentError: `folder` is no path.
+    ArgumentError: `folder` is not a path.
     OSError: the folder can't be made.
   """
   folder = arguments.path(folder, "folder")

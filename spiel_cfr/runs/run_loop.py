@@ -18,7 +18,7 @@ from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.folder_lock import locked
 from spiel_cfr.runs.run_progress import Progress
-from spiel_cfr.runs.run_schedules import NextDue, Powers, next_due
+from spiel_cfr.runs.run_schedules import Powers, RunSchedule, next_due
 from spiel_cfr.runs.trace import Row, Trace
 
 # The number of iterations of a run that only time or Ctrl-C ends.
@@ -108,7 +108,7 @@ def run(
   target_exploitability: float | None = None,
   seconds: float | None = None,
   stop_when: Callable[[Sequence[Row]], bool] | None = None,
-  evaluate_at: NextDue = Powers(2),  # noqa: B008
+  evaluate_at: RunSchedule = Powers(2),  # noqa: B008
   evaluate_current: bool = False,
   traces: Iterable[Trace] = (),
   checkpoints: Checkpoints | None = None,
@@ -145,8 +145,8 @@ def run(
   Raises:
     ArgumentError: there is no stopping rule, or an argument is invalid.
     UnsupportedGameError: `target_exploitability` is given for a game without exploitability; use `target_nash_conv`.
-    FileFormatError: the file of a trace exists and is no trace.
-    CheckpointMismatchError: a trace is of another run, or checkpoints are of later iterations or another solver.
+    FileFormatError: the file of a trace exists and is not a trace.
+    CheckpointMismatchError: a trace belongs to another run, or checkpoints are of later iterations or another solver.
     FolderInUseError: another run uses the folder of the checkpoints.
     OSError: a trace or a checkpoint can't be written.
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run ended.

@@ -13,10 +13,10 @@ from spiel_cfr import errors
 from spiel_cfr._util.arguments import integer, positive_integer, real_number, shortened
 
 # A schedule takes an iteration from 0 on. It returns infinity if no later iteration is due.
-NextDue: TypeAlias = Callable[[int], float]
+RunSchedule: TypeAlias = Callable[[int], float]
 
 
-def next_due(schedule: NextDue, iteration: int, name: str) -> float:
+def next_due(schedule: RunSchedule, iteration: int, name: str) -> float:
   """Returns the next due iteration of a schedule: a whole number, or infinity.
 
   Args:

@@ -32,7 +32,7 @@ from spiel_cfr.runs.folder_lock import locked
 from spiel_cfr.runs.process_executor import ProcessExecutor
 from spiel_cfr.runs.run_loop import StoppingRules
 from spiel_cfr.runs.run_progress import SECONDS_BETWEEN_LINES
-from spiel_cfr.runs.run_schedules import Every, NextDue, Powers, next_due
+from spiel_cfr.runs.run_schedules import Every, Powers, RunSchedule, next_due
 from spiel_cfr.runs.sweep_cells import Cell, failed
 from spiel_cfr.runs.trace import TraceContents, read_trace
 
@@ -80,7 +80,7 @@ class SweepTable:
 
     Raises:
       ArgumentError: the run has no checkpoint.
-      CheckpointMismatchError: the checkpoint is of another game.
+      CheckpointMismatchError: the checkpoint belongs to another game.
       FileFormatError: the checkpoint is damaged.
     """
     folder = row["folder"]
@@ -105,8 +105,8 @@ def sweep(
   target_nash_conv: float | None = None,
   target_exploitability: float | None = None,
   seconds: float | None = None,
-  evaluate_at: NextDue = Powers(2),  # noqa: B008
-  checkpoint_every: int | NextDue | None = None,
+  evaluate_at: RunSchedule = Powers(2),  # noqa: B008
+  checkpoint_every: int | RunSchedule | None = None,
   executor: concurrent.futures.Executor | None = None,
   progress: bool = True,
 ) -> SweepTable:
@@ -145,7 +145,7 @@ def sweep(
     A table with one row for each combination.
 
   Raises:
-    ArgumentError: the grid has no game or no solver, a rule is invalid, or `folder` is no path.
+    ArgumentError: the grid has no game or no solver, a rule is invalid, or `folder` is not a path.
     GameError: a game can't be compiled.
     FolderInUseError: another sweep uses the folder.
     OSError: the folder can't be written to.
@@ -217,8 +217,8 @@ def _combinations(grid: Grid | Sequence[Grid]) -> Iterator[dict[str, Any]]:
 def _prepare(
   combinations: Sequence[Mapping[str, Any]],
   rules: StoppingRules,
-  evaluate_at: NextDue,
-  checkpoint_every: NextDue,
+  evaluate_at: RunSchedule,
+  checkpoint_every: RunSchedule,
   folder: pathlib.Path,
 ) -> tuple[list[dict[str, Any]], list[Cell]]:
   """Returns one row for each combination, and the cells of unfinished runs.

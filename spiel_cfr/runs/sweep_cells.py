@@ -19,7 +19,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.mccfr.monte_carlo_solver import MonteCarloSolver
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.run_loop import StoppingRules, run
-from spiel_cfr.runs.run_schedules import NextDue
+from spiel_cfr.runs.run_schedules import RunSchedule
 from spiel_cfr.runs.trace import TraceFile
 
 AnySolver = str | type[Solver]
@@ -56,8 +56,8 @@ class Cell:
   solver: AnySolver
   arguments: Mapping[str, Any]
   rules: StoppingRules
-  evaluate_at: NextDue
-  checkpoint_every: NextDue
+  evaluate_at: RunSchedule
+  checkpoint_every: RunSchedule
   folder: str
 
 
@@ -95,7 +95,7 @@ def make_solver(
     raise errors.ArgumentError(f"{error}.") from error
 
 
-def key(solver: Solver, rules: StoppingRules, evaluate_at: NextDue) -> str:
+def key(solver: Solver, rules: StoppingRules, evaluate_at: RunSchedule) -> str:
   """Returns the name of a run's folder: a hash of the game, the solver with its arguments, and the rules."""
   schedule = (
     repr(evaluate_at)
@@ -167,7 +167,7 @@ def failed(error: BaseException) -> dict[str, Any]:
 
 
 def read_result(folder: pathlib.Path) -> dict[str, Any] | None:
-  """Returns the result in a run's folder; None if the run is unfinished, or the result is of another run."""
+  """Returns the result in a run's folder; None if the run is unfinished, or the result belongs to another run."""
   try:
     content = json.loads((folder / RESULT).read_bytes())
     result = _as_numbers({name: content["result"][name] for name in RESULTS})

@@ -1,8 +1,8 @@
 """Traces of a run: receivers of its evaluations, and CSV files with one row for each evaluation.
 
-A file begins with a comment in JSON, the header: the game, the solver with its arguments and seed, versions of
-packages, and the machine. Every row is flushed at once. A killed run may leave half a line at the end. The run that
-continues it removes that line, and all rows after its checkpoint.
+A file begins with its header, a comment line in JSON: the game, the solver with its arguments and seed, versions of
+packages, and the machine. Every row is flushed at once. A killed run may leave half a line at the end. When the run is
+resumed, this line is removed, and all rows of iterations after the checkpoint.
 """
 
 import abc
@@ -37,7 +37,7 @@ class Row:
     exploitability: float. Half of NashConv in two-player constant-sum games; None in others.
     current_nash_conv: float. NashConv of the current strategy, the last iterate; None unless the run was
       asked to evaluate it.
-    more: dictionary. Column -> value, for additional columns of the solver, see `Solver.trace_columns`.
+    extra_columns: dictionary. Column -> value, for additional columns of the solver, see `Solver.trace_columns`.
   """
 
   iteration: int
@@ -47,15 +47,15 @@ class Row:
   nash_conv: float
   exploitability: float | None
   current_nash_conv: float | None = None
-  more: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  extra_columns: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
   def columns(self) -> dict[str, Any]:
     """Returns all values of the row: name of the column in files -> value."""
-    return {name: getattr(self, name) for name in _NAMES} | dict(self.more)
+    return {name: getattr(self, name) for name in _NAMES} | dict(self.extra_columns)
 
 
 # The columns of every trace.
-_NAMES = tuple(field.name for field in dataclasses.fields(Row) if field.name != "more")
+_NAMES = tuple(field.name for field in dataclasses.fields(Row) if field.name != "extra_columns")
 
 
 class TraceContents(NamedTuple):
@@ -75,7 +75,12 @@ class Trace(abc.ABC):
 
   @abc.abstractmethod
   def start(self, solver: Solver) -> Row | None:
-    """Begins a trace, or continues it from the solver's iteration; returns the last earlier row, or None."""
+    """Begins the trace, or continues an earlier trace from the solver's iteration.
+
+    Returns:
+      The last row up to the solver's iteration in an earlier trace that this one continues; None if there is no such
+      row.
+    """
 
   @abc.abstractmethod
   def write(self, row: Row) -> None:
@@ -91,8 +96,8 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
   """Returns the contents of a trace file. An incomplete last line is ignored.
 
   Raises:
-    FileFormatError: the file is no trace, has another format, or is damaged.
-    ArgumentError: `path` is no path.
+    FileFormatError: the file is not a trace, has another format, or is damaged.
+    ArgumentError: `path` is not a path.
     OSError: the file can't be read.
   """
   path = arguments.path(path, "path")
@@ -103,8 +108,8 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
     if (header["kind"], header["format"]) != (_KIND, _FORMAT):
       raise ValueError(f"its format is not {_FORMAT}")
     if not isinstance(header.get("resumed", []), list):
-      raise ValueError("its header does not list when it was resumed")
-    # A file that was cut off may consist of the header.
+      raise ValueError("in its header, 'resumed' is not a list")
+    # If the file was cut off after the header, there are no lines.
     names = lines[0].split(",") if lines else []
     for line in lines[1:]:
       cells = [json.loads(cell) if cell else None for cell in line.split(",")]
@@ -113,27 +118,31 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
         raise ValueError(f"iteration {rows[-1].iteration} comes after {rows[-2].iteration}")
   except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
     raise errors.FileFormatError(
-      f"{path} is not a {_KIND}, or is damaged after {len(rows)} rows: {error}."
+      f"{path} is not a {_KIND}, or the file is damaged after row {len(rows)}: {error}."
     ) from error
   return TraceContents(header, rows)
 
 
 def _to_row(values: dict[str, Any]) -> Row:
-  """Returns a row, given column -> value; raises ValueError if a value is impossible."""
+  """Returns the row with these values, by column.
+
+  Raises:
+    ValueError: a value is impossible.
+  """
   for name, value in values.items():
     if value is None and name in ("exploitability", "current_nash_conv"):
       continue
     if type(value) not in (int, float) or not math.isfinite(value):
-      raise ValueError(f"{name} is {value!r}, no finite number")
+      raise ValueError(f"{name} is {value!r}, not a finite number")
     if name in ("iteration", "nodes_touched") and (type(value) is not int or value < 0):
-      raise ValueError(f"{name} is {value!r}, no count")
+      raise ValueError(f"{name} is {value!r}, not a count")
     if name in ("solver_seconds", "evaluation_seconds") and value < 0:
-      raise ValueError("a time is negative")
-  return Row(**{name: values.pop(name) for name in _NAMES}, more=values)
+      raise ValueError(f"{name} is {value!r}, a negative time")
+  return Row(**{name: values.pop(name) for name in _NAMES}, extra_columns=values)
 
 
 def _line(row: Row) -> str:
-  """Returns a row as a line of the file, in which an empty cell stands for None."""
+  """Returns a row as a line of the file. An empty cell means None."""
   cells = ("" if value is None else json.dumps(value) for value in row.columns().values())
   return ",".join(cells) + "\n"
 
@@ -154,28 +163,28 @@ def _header(solver: Solver) -> dict[str, Any]:
 
 
 class TraceFile(Trace):
-  """Trace in a CSV file, which the run makes when it starts."""
+  """Trace that writes a CSV file. The run makes the file when it starts."""
 
   @typed
   def __init__(self, path: str | os.PathLike[str]) -> None:
-    """Makes the trace, without its file.
+    """Makes the trace. Its file is only written when a run starts the trace.
 
     Args:
       path: the path of the file.
 
     Raises:
-      ArgumentError: `path` is no path.
+      ArgumentError: `path` is not a path.
     """
     self._path = arguments.path(path, "path")
     self._file: TextIO | None = None
     self._last = -1
 
   def start(self, solver: Solver) -> Row | None:
-    """Begins the file. If it exists, rows up to the solver's iteration are kept.
+    """Begins the file. If it exists, its rows up to the solver's iteration are kept.
 
     Raises:
-      FileFormatError: the path has a file that is no trace.
-      CheckpointMismatchError: the trace is of another game, another solver or other arguments.
+      FileFormatError: the file exists, and is not a trace.
+      CheckpointMismatchError: the trace belongs to another game, another solver or other arguments.
       OSError: the file can't be written.
     """
     header = _header(solver)
@@ -201,7 +210,7 @@ class TraceFile(Trace):
     return rows[-1] if rows else None
 
   def write(self, row: Row) -> None:
-    # A resumed run without iterations left repeats the last evaluation.
+    # A resumed run that has no iterations left evaluates the last iteration again, whose row the file has.
     if self._file is not None and row.iteration > self._last:
       self._file.write(_line(row))
       self._file.flush()

@@ -45,7 +45,7 @@ class Tracker(Trace):
       pattern: a regular expression. Infosets with a match in their information state string are tracked.
 
     Raises:
-      ArgumentError: `pattern` is no regular expression.
+      ArgumentError: `pattern` is not a regular expression.
     """
     self._pattern = arguments.pattern(pattern, "pattern")
     self.infosets, self.histograms = {}, {}

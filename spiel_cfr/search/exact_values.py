@@ -91,7 +91,7 @@ class ExactValues(abc.ABC):
     if state.number not in numbers:
       whole = self.tree.public_state_of(next(iter(state.states())))
       if any(whole.private_states(player) != state.private_states(player) for player in (0, 1)):
-        raise errors.ArgumentError(f"{state!r} is no public state of {self.tree.game}.")
+        raise errors.ArgumentError(f"{state!r} is not a public state of {self.tree.game}.")
       numbers[state.number] = whole.number
     return numbers[state.number]
 

@@ -188,7 +188,7 @@ class Play(NamedTuple):
     unanswered: bool (entries,), or None. Actions of the opponent to which the policy has no answer. The opponent's best
       response does not consider them. Below such an action, the opponent's expected payoff at each private state is
       that at the infoset of the action.
-    gifts_from: int. The number of moves after which gifts count.
+    gifts_from: int. The depth from which on the opponent's actions count as gifts.
     responds: bool. True if the opponent plays a best response, False if it plays the policy.
   """
 
@@ -216,16 +216,16 @@ class ForestBlueprint(Blueprint):
     play = self.play._replace(unanswered=None, responds=False)
     return ForestBlueprint(self.tree, self.entries, 1 - player, play)
 
-  def with_policy(self, entries: Float64s, *, answered: bool = False) -> "ForestBlueprint":
+  def with_policy(self, entries: Float64s, *, answers_all: bool = False) -> "ForestBlueprint":
     reach = self.tree.reach(entries, self.play.given_ranges)
-    unanswered = None if answered else self.play.unanswered
+    unanswered = None if answers_all else self.play.unanswered
     play = self.play._replace(reach=reach, unanswered=unanswered)
     return ForestBlueprint(self.tree, entries, self.searcher, play)
 
-  def with_gifts_from(self, length: int) -> "ForestBlueprint":
-    """Returns the same policy with other gifts: only actions after a number of moves count."""
+  def with_gifts_from(self, depth: int) -> "ForestBlueprint":
+    """Returns the same policy with other gifts: only the opponent's actions from a depth on count."""
     result = copy.copy(self)
-    result.play = self.play._replace(gifts_from=length)
+    result.play = self.play._replace(gifts_from=depth)
     result.__dict__.pop("_gifts", None)
     return result
 

@@ -188,7 +188,7 @@ class ListedTree(ForestTree):
     pairs = np.unique(3 * self.state_of[goes_on] + 1 + self.histories.mover[goes_on])
     return pairs // 3, pairs % 3 - 1
 
-  def length(self, number: int) -> int:
+  def depth(self, number: int) -> int:
     return int(self.histories.length[self.histories_of[number][0]])
 
   def names(self, number: int, player: int) -> list[str]:

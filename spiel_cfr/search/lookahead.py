@@ -306,16 +306,16 @@ class Lookahead:
 def _region(tree: ForestTree, root: int, depth: int) -> tuple[Int64s, list[int]]:
   """Returns the indices of the public states above the leaves, the root first, and the indices of the leaves."""
   inside, leaves, level = list[int](), list[int](), np.array([root])
-  # The number of moves from which decisions are leaves; `NONE` until the first decision is found.
-  leaf_length = NONE
+  # The least depth at which a decision is a leaf; `NONE` until the first decision is found.
+  leaf_depth = NONE
   while len(level):
     movers = {number: tree.players(number) for number in level.tolist()}
-    if leaf_length == NONE:
-      lengths = [tree.length(number) for number, who in movers.items() if max(who) >= 0]
-      leaf_length = min(lengths) + depth if lengths else NONE
+    if leaf_depth == NONE:
+      depths = [tree.depth(number) for number, who in movers.items() if max(who) >= 0]
+      leaf_depth = min(depths) + depth if depths else NONE
     goes_on = []
     for number, who in movers.items():
-      if leaf_length == NONE or tree.length(number) < leaf_length or max(who) < 0:
+      if leaf_depth == NONE or tree.depth(number) < leaf_depth or max(who) < 0:
         goes_on.append(number)
       elif min(who) < 0:
         raise errors.UnsupportedGameError(

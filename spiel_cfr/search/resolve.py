@@ -63,12 +63,12 @@ class Resolved(SolvedPolicy):
     rows = [
       [
         f"{step.player}",
-        str(step.length) if step.length == step.max_length else f"{step.length}-{step.max_length}",
+        "-".join(map(str, sorted({step.min_depth, step.max_depth}))),
         f"{step.solved:,}",
         f"{step.unreached:,}",
         f"{step.refused:,}",
         "-" if math.isnan(step.smallest_margin) else f"{step.smallest_margin:z.2e}",
-        f"{step.before:z.6f} -> {step.after:z.6f}",
+        f"{step.value_before:z.6f} -> {step.value_after:z.6f}",
       ]
       for step in self.steps
     ]

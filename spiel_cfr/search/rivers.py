@@ -90,7 +90,7 @@ class RiverTree(SearchTree):
     rivers = [self[number] for number in self.decision_states(player).tolist()]
     return [rivers] if rivers else []
 
-  def length(self, number: int) -> int:
+  def depth(self, number: int) -> int:
     deal, first = self.game.tree.deal, self.board_and_node[number][1]
     return deal.num_private_moves + len(deal.path) + len(self.game.tree.nodes[first].path)
 
@@ -293,7 +293,7 @@ class RiverBlueprint(Blueprint):
     result._responds = False
     return result
 
-  def with_policy(self, entries: Float64s, *, answered: bool = False) -> "RiverBlueprint":
+  def with_policy(self, entries: Float64s, *, answers_all: bool = False) -> "RiverBlueprint":
     result = RiverBlueprint(self.tree, entries, self.searcher, self._given_ranges)
     strategies = zip(self._above_rivers(), result._above_rivers(), strict=True)
     if self._given_ranges or all(np.array_equal(*pair) for pair in strategies):

@@ -1,4 +1,8 @@
-"""One step of a search: it re-solves public states and keeps the new strategies that are safe."""
+"""One step of a search: it re-solves public states and keeps the new strategies that are safe.
+
+A strategy is safe if all its *margins* are at least 0. A margin is a bound on the opponent's expected payoff minus the
+opponent's best response payoff; `gadgets` has the formulas.
+"""
 
 import dataclasses
 import itertools
@@ -24,36 +28,38 @@ class SearchStep:
 
   Attributes:
     player: int. The searcher.
-    length: int. The smallest number of moves before one of the public states.
-    max_length: int. The largest number of moves before one of the public states. It differs from `length` only in cuts.
+    min_depth: int. The smallest depth of the public states: the number of moves before them, chance's included.
+    max_depth: int. The largest depth of the public states. It is above `min_depth` only in the step of a cut whose
+      public states have different depths.
     solved: int. The number of public states that have a new strategy.
     unreached: int. The number of public states that the searcher never plays to. They keep their old strategy.
     refused: int. The number of public states that keep their old strategy because a margin was negative or a linear
       program could not be solved.
-    smallest_margin: float. The smallest of all margins, see `gadgets`; NaN without bounds.
-    before: float. The value of the opponent's best response in the whole game, before the step.
-    after: float. The value of the opponent's best response in the whole game, after the step.
+    smallest_margin: float. The smallest margin of the strategies kept; NaN if the gadget sets no bounds, or no new
+      strategy is kept.
+    value_before: float. The value of the opponent's best response in the whole game, before the step.
+    value_after: float. The value of the opponent's best response in the whole game, after the step.
     seconds: float. The duration of the step.
   """
 
   player: int
-  length: int
-  max_length: int
+  min_depth: int
+  max_depth: int
   solved: int
   unreached: int
   refused: int
   smallest_margin: float
-  before: float
-  after: float
+  value_before: float
+  value_after: float
   seconds: float
 
 
 class _SolvedSubgame(NamedTuple):
-  """A subgame that has a new solution.
+  """A subgame with a new solution.
 
   Attributes:
-    start: `Start`. The beginning of the subgame.
-    entries: int64 (actions,). The searcher's entries in the subgame.
+    start: `Start`. The public state at the root of the subgame, with its ranges and bounds.
+    entries: int64 (actions,). The searcher's actions in the subgame, as indices of entries of the policy.
   """
 
   start: Start
@@ -61,7 +67,7 @@ class _SolvedSubgame(NamedTuple):
 
 
 def search_step(
-  before: AnyBlueprint,
+  blueprint: AnyBlueprint,
   states: Sequence[PublicState],
   gadget: Gadget,
   solver: SubgameSolver,
@@ -69,64 +75,66 @@ def search_step(
   keeps_gains: bool = False,
   stop: Callable[[], bool] = lambda: False,
 ) -> tuple[AnyBlueprint, SearchStep]:
-  """Re-solves public states, none of which is below another, and keeps the new strategies that are safe.
+  """Re-solves public states and keeps the new strategies that are safe.
 
   Args:
-    before: the blueprint.
-    states: the public states.
+    blueprint: the policy before the step.
+    states: the public states. None of them is below another.
     gadget: the gadget in front of the subgames.
     solver: the solver of the subgames.
-    keeps_gains: whether a step may keep strategies with negative margins if the opponent gets less in the whole game
-      with them than without. It requires that the step re-solves all public states that are re-solved at that time.
+    keeps_gains: whether the step may keep strategies with negative margins, provided that the value of the opponent's
+      best response in the whole game is smaller with them than without. This is sound only if `states` has all public
+      states whose strategies change together, because the value counts only these changes.
     stop: called before each public state. If it returns True, the remaining public states keep their strategy.
 
   Returns:
-    The blueprint that plays the new strategies, and a summary of the step.
+    The blueprint with the new strategies, and a summary of the step.
   """
-  begin, tree, unreached = time.perf_counter(), before.tree, 0
+  begin, tree, unreached = time.perf_counter(), blueprint.tree, 0
 
   def starts() -> Iterator[Start]:
     nonlocal unreached
     for state in states:
       if stop():
         return
-      start = start_from_blueprint(before, state.number, gadget)
+      start = start_from_blueprint(blueprint, state.number, gadget)
       if start is None:
         unreached += 1
       else:
         yield start
 
   solved: list[_SolvedSubgame] = []
-  policy, unsolved = before.entries.copy(), 0
+  policy, unsolved = blueprint.entries.copy(), 0
   for batch in tree.batches(starts(), alone=solver.is_linear_program):
     cut = tree.cut_out(batch, gadget, program=solver.is_linear_program)
     try:
-      cut.write(solver.solve(cut), policy, before.searcher)
+      cut.write(solver.solve(cut), policy, blueprint.searcher)
     except errors.NoSolutionError:
       unsolved += len(batch)
     else:
       solved += map(_SolvedSubgame, batch, cut.entries_by_subgame(len(batch)))
-  # If the blueprint has no answer to an action of the opponent, the opponent's value may exceed the bounds. Margins may
-  # then be negative, and the step refuses no strategy.
-  has_unanswered = any(before.has_unanswered(state.number) for state in states)
-  after = before.with_policy(policy, answered=has_unanswered)
+  # The blueprint may have no answer to an action of the opponent that leads to a public state or follows it. The new
+  # strategies answer it. But then the opponent's value may exceed the bounds, so margins may be negative, and the step
+  # refuses no strategy.
+  adds_answers = any(blueprint.has_unanswered(state.number) for state in states)
+  after = blueprint.with_policy(policy, answers_all=adds_answers)
   num_solved, margins = len(solved), list[Float64s]()
   if gadget.is_safe:
     margins = [after.margins(subgame.start) for subgame in solved]
-    if not has_unanswered:
-      after, margins = _accepted(before, after, solved, margins, keeps_gains)
+    if not adds_answers:
+      after, margins = _accepted(blueprint, after, solved, margins, keeps_gains)
     num_solved = len(margins)
-  lengths = [state.length for state in states]
+  depths = [state.depth for state in states]
   return after, SearchStep(
-    player=before.searcher,
-    length=min(lengths),
-    max_length=max(lengths),
+    player=blueprint.searcher,
+    min_depth=min(depths),
+    max_depth=max(depths),
     solved=num_solved,
     unreached=unreached,
     refused=unsolved + len(solved) - num_solved,
     smallest_margin=min((float(margin.min()) for margin in margins), default=math.nan),
-    before=before.opponent_value,
-    after=after.opponent_value,
+    value_before=blueprint.opponent_value,
+    value_after=after.opponent_value,
     seconds=time.perf_counter() - begin,
   )
 
@@ -138,7 +146,15 @@ def _accepted(
   margins: list[Float64s],
   keeps_gains: bool,
 ) -> tuple[AnyBlueprint, list[Float64s]]:
-  """Returns the blueprint without harmful new strategies, and the margins of the subgames that keep their new one."""
+  """Returns the new policy without harmful strategies, and the margins of the subgames that keep their new strategy.
+
+  Args:
+    before: the policy before the step.
+    after: the policy with all new strategies.
+    solved: the subgames with a new strategy.
+    margins: by subgame, its margins, float64 (J,).
+    keeps_gains: see `search_step`.
+  """
   tree, pairs = before.tree, list(zip(solved, margins, strict=True))
   harmful = [tree.is_harmful(subgame.start, margin) for subgame, margin in pairs]
   if any(harmful):
@@ -150,7 +166,7 @@ def _accepted(
       after = safe
       margins = [margin for margin, harms in zip(margins, harmful, strict=True) if not harms]
   if after.opponent_value > before.opponent_value + TOLERANCE * tree.largest_payoff:
-    # This has not happened in any game so far. The check makes search harmless even if a game misstates its players'
-    # information.
+    # This has not happened in any game so far. The check makes search harmless even if the information state strings of
+    # a game are wrong.
     return before, []
   return after, margins

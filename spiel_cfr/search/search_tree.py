@@ -26,7 +26,7 @@ from spiel_cfr.search.cut_outs import CutOut, PerPlayer, Start
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import NONE
 
-# The part of the largest payoff by which margins may be negative: the error of linear programs.
+# Margins may be negative by this fraction of the largest payoff, because solutions of linear programs have errors.
 TOLERANCE = 1e-9
 
 # By the index of a public state: both players' ranges there.
@@ -51,9 +51,9 @@ class PublicState:
     self.number = arguments.integer(number, "number", 0, len(tree) - 1)
 
   @property
-  def length(self) -> int:
+  def depth(self) -> int:
     """The number of moves before the public state, chance's included."""
-    return self.tree.length(self.number)
+    return self.tree.depth(self.number)
 
   @property
   def players(self) -> tuple[int, ...]:
@@ -176,7 +176,10 @@ class Blueprint(abc.ABC):
 
   @abc.abstractmethod
   def on_policy(self, player: int) -> Self:
-    """Returns the values of the policy itself: a player, as the opponent, plays the policy and no best response."""
+    """Returns a blueprint with the values of the policy itself: `player`, as the opponent, plays the policy.
+
+    In other blueprints, the opponent plays a best response.
+    """
 
   @property
   @abc.abstractmethod
@@ -188,8 +191,14 @@ class Blueprint(abc.ABC):
     """Returns the opponent's counterfactual values of its actions, 0 at the searcher's; shape (entries,)."""
 
   @abc.abstractmethod
-  def with_policy(self, entries: Float64s, *, answered: bool = False) -> Self:
-    """Returns the blueprint of another policy; `answered` if it has an answer to all actions of the opponent."""
+  def with_policy(self, entries: Float64s, *, answers_all: bool = False) -> Self:
+    """Returns the blueprint of another policy.
+
+    Args:
+      entries: float64 (entries,). The policy.
+      answers_all: True if the policy has an answer to all actions of the opponent. False if the unanswered actions are
+        those of this blueprint.
+    """
 
   @abc.abstractmethod
   def ranges(self, number: int) -> PerPlayer:
@@ -250,7 +259,7 @@ class SearchTree(Sequence[PublicState]):
     return PublicState(self, range(len(self))[number])
 
   @abc.abstractmethod
-  def length(self, number: int) -> int:
+  def depth(self, number: int) -> int:
     """Returns the number of moves before a public state, given its index."""
 
   @abc.abstractmethod
@@ -363,8 +372,8 @@ class SearchTree(Sequence[PublicState]):
     """Returns the public states where a player may be to move, a list for each number of moves before them."""
     levels: dict[int, list[PublicState]] = {}
     for number in self.decision_states(arguments.integer(player, "player", 0, 1)).tolist():
-      levels.setdefault(self.length(number), []).append(self[number])
-    return [levels[length] for length in sorted(levels)]
+      levels.setdefault(self.depth(number), []).append(self[number])
+    return [levels[depth] for depth in sorted(levels)]
 
   def first_of(self, marked: Bools) -> list[PublicState]:
     """Returns the first marked public state on each path from the root; `marked` has shape (public states,)."""
@@ -380,7 +389,7 @@ class SearchTree(Sequence[PublicState]):
     return result
 
   def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
-    """Yields lists of subgames that are solved as one game; if `alone`, for linear programs, one subgame a list."""
+    """Yields lists of subgames to solve together, as one game; if `alone`, each list has one subgame."""
     for start in starts:
       yield [start]
 

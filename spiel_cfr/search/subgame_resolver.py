@@ -89,7 +89,7 @@ class SubgameResolver:
       gadget = GADGETS["follow"]
     after, step = search_step(before, [self._tree[number]], gadget, solver)
     # Earlier gifts were measured against values of an earlier policy, so they do not count.
-    self._solved[number] = after.with_gifts_from(step.length)
+    self._solved[number] = after.with_gifts_from(step.min_depth)
 
   def _num_sequences(self, number: int) -> int:
     """Returns the number of sequences in the linear program of a subgame, the gadget's included."""

@@ -168,7 +168,7 @@ class VectorTree(ForestTree):
     """See `ForestTree.movers`."""
     return np.arange(len(self)), self.game.tree.player.astype(np.int64)
 
-  def length(self, number: int) -> int:
+  def depth(self, number: int) -> int:
     return self.first_length + int(self.depth[number])
 
   def names(self, number: int, player: int) -> list[str]:

@@ -128,7 +128,7 @@ class AdaptiveSteps:
     return 2 * (self.scale**2 * utilities**2 + 2 * 4.0**power), 2 * growth
 
   def guarantee(self, iterations: int, alternating: bool) -> float:
-    """Returns a bound on the sum of all players' regrets over the sum of the weights, known before the run.
+    """Returns a bound on the sum of all players' regrets divided by the sum of the weights, known before the run.
 
     Args:
       iterations: the number of iterations.

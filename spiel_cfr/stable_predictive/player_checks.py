@@ -194,5 +194,5 @@ class PlayerChecks(abc.ABC):
 
 
 def range_over_step(ranges: Float64s, steps: Float64s) -> Float64s:
-  """Returns L / eta of each infoset, the range of the regularizer over the step; 0 where the step is 0."""
+  """Returns L / eta of each infoset, the range of the regularizer divided by the step; 0 where the step is 0."""
   return np.divide(ranges, steps, out=np.zeros(len(steps)), where=steps > 0)

@@ -228,7 +228,7 @@ def refuse_forgeries(count, tmp_path, seed):
       if claimed == content:
         continue
       holds = check_certificate.check(claimed)
-    except Exception:  # Whatever is wrong with a forgery, it is no certificate.
+    except Exception:  # Whatever is wrong with a forgery, it is not a certificate.
       holds = False
     assert not holds, text
     refused += 1
@@ -322,7 +322,7 @@ def test_float_bounds_of_a_river_contain_integer_bounds():
   solver.run(30)
   rough = spiel_cfr.certify(vectors, solver, max_nodes=10)
   exact = spiel_cfr.certify(listed, solver.average_policy())
-  # Reaches of hands are no rationals with small denominators: integers bound them by intervals.
+  # Reaches of hands are not rationals with small denominators: integers bound them by intervals.
   assert not exact.is_rational and exact.arithmetic == "integers"
   for narrow, wide in zip(exact.best_response_values, rough.best_response_values, strict=True):
     assert wide.low < narrow.low and narrow.high < wide.high < narrow.high + Fraction(1, 10**6)

@@ -517,7 +517,7 @@ def test_every_form_works_or_is_refused(form, daring):
 
 def test_refusals():
   solver = CFRPlusSolver("kuhn_poker")
-  for arguments in ({"rule": "partial"}, {"shortest": 0}, {"shortest": 3001}):
+  for arguments in ({"rule": "partial"}, {"min_window": 0}, {"min_window": 3001}):
     with pytest.raises(errors.ArgumentError):
       Pruned(solver, **arguments)
   with pytest.raises(errors.ArgumentError, match="full-width"):

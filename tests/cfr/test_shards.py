@@ -65,7 +65,7 @@ either = pytest.mark.parametrize("compiled", [_game, _dice])
 
 @pytest.fixture(autouse=True)
 def _few_between_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
-  """Seven updates are no whole number of iterations."""
+  """Seven updates are not a whole number of iterations."""
   monkeypatch.setattr(sharded_subtrees, "_BETWEEN_BARRIERS", 7)
 
 

@@ -83,7 +83,7 @@ def test_regret_matching_plays_its_regrets() -> None:
   """Snapshots work inside wrappers, after restarts and in windows of pruning."""
   plain = spiel_cfr.FullWidthSolver("leduc_poker", RegretMatching.discounted())
   restarted = spiel_cfr.Restarted(plain, first_attempt=20)
-  pruned = spiel_cfr.Pruned(CFRPlusSolver("liars_dice(dice_sides=3)"), shortest=20)
+  pruned = spiel_cfr.Pruned(CFRPlusSolver("liars_dice(dice_sides=3)"), min_window=20)
   for solver in (restarted, pruned, RTCFRPlusSolver("leduc_poker")):
     solver.run(90)
     for each in solver.snapshots():

@@ -336,7 +336,7 @@ def test_the_signalling_game_of_von_stengel_and_forges():
 
 
 def test_the_second_game_of_greenwald_and_sarfati():
-  """As in OpenSpiel's corr_dist_test.cc: an extensive-form correlated equilibrium that is no correlated one."""
+  """As in OpenSpiel's corr_dist_test.cc: an extensive-form correlated equilibrium that is not a correlated one."""
   lines, outcome = ['p "" 1 1 "root" { "L" "R" } 0'], 0
   for number, side in ((2, "L"), (3, "R")):
     lines.append('p "" 2 1 "second" { "A" "B" } 0')

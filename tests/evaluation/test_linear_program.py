@@ -114,7 +114,7 @@ def test_matrices_equal_the_arrays(form):
     assert matrix.shape == (1 + game.treeplexes[player].num_infosets, len(strategies[-1]))
     np.testing.assert_allclose(right, np.eye(len(right))[0], atol=1e-12)
   if game.num_players > 2:
-    with pytest.raises(errors.UnsupportedGameError, match="are no matrix"):
+    with pytest.raises(errors.UnsupportedGameError, match="are not a matrix"):
       spiel_cfr.evaluation.payoff_matrix(game)
     return
   expected = spiel_cfr.evaluation.evaluate.evaluate(game, reach).expected_values

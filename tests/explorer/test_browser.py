@@ -253,7 +253,7 @@ def test_below_a_public_state(window, tmp_path):
   page = Page(window, spiel_cfr.explore(solver, tmp_path / "page.html", below=state).path)
   assert "do not go through" in page.text("#cut")
   assert "1 move left out here" in page.text("#node")
-  for _ in range(state.length):
+  for _ in range(state.depth):
     assert page.count("#node tbody .move")
     page.click("#node tbody .move", 0)
   assert page.text(".crumbs button:last-child") == "Qc"

@@ -373,7 +373,7 @@ def test_runouts():
   first = describe(compiled, behavioral, **_ALL | {"max_infosets": 200})
   assert {" ".join(state.board) for state in first.public_states} == {""}
   part = describe(compiled, behavioral, **_ALL, runouts=["2c", "3d4c"])
-  assert "boards; name those to show" in part.header["cut"][0]
+  assert "boards; choose the boards to show" in part.header["cut"][0]
   boards = {"", "2c", "3d", "3d 4c"}
   assert {" ".join(state.board) for state in part.public_states} == boards
 

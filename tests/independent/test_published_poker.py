@@ -17,7 +17,7 @@ import tree_games
 
 import spiel_cfr
 
-# What has been done before each player's situations, and how often cards bet or call where that is no parameter.
+# What has been done before each player's situations, and how often cards bet or call where that is not a parameter.
 SITUATIONS = (("", "ppb", "pbp", "pbb"), ("p", "b", "ppbp", "ppbb"), ("pp", "pb", "bp", "bb"))
 FIXED = {f"{card}{done}": 0.0 for own in SITUATIONS for done in own for card in (0, 1, 2)} | {
   f"3{done}": 1.0 for own in SITUATIONS for done in own

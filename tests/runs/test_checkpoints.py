@@ -343,7 +343,7 @@ def test_resuming_passes_over_damaged_files(kuhn: Any, tmp_path: pathlib.Path) -
   newest, middle, oldest = checkpoints.paths()
   newest.write_bytes(newest.read_bytes()[:-1])
   solver = spiel_cfr.CFRSolver(kuhn)
-  with pytest.warns(UserWarning, match="Passed over"):
+  with pytest.warns(UserWarning, match="Skipped"):
     assert checkpoints.resume(solver) == middle
   assert solver.iteration == 8
   with pytest.raises(errors.CheckpointMismatchError):

@@ -103,7 +103,7 @@ def test_finished_work_is_not_repeated(kuhn: Any, tmp_path: pathlib.Path) -> Non
   assert all(after[name] == content for name, content in before.items() if name != "table.csv")
   # Other rules are other runs.
   assert sweep(grid, tmp_path, iterations=21).rows[0]["folder"] != first.rows[0]["folder"]
-  # A result that is not whole is no result.
+  # A result that is not whole is not a result.
   folder = pathlib.Path(first.rows[0]["folder"])
   for content in (b"", b"{", b"[]", b'{"result": {}}', b'{"result": 3}'):
     (folder / "result.json").write_bytes(content)
@@ -135,7 +135,7 @@ def test_damaged_checkpoints_are_no_end(kuhn: Any, tmp_path: pathlib.Path) -> No
   (folder / "result.json").unlink()
   for path in (folder / "checkpoints").glob("*.npz"):
     path.write_bytes(path.read_bytes()[:-1])
-  with pytest.warns(UserWarning, match="Passed over a checkpoint"):
+  with pytest.warns(UserWarning, match="Skipped a checkpoint"):
     (again,) = sweep(grid, tmp_path).rows
   assert again["nash_conv"] == row["nash_conv"]
 

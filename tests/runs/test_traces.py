@@ -188,7 +188,7 @@ def test_solvers_have_columns_of_their_own(kuhn: Any, tmp_path: pathlib.Path) ->
   path = tmp_path / "trace.csv"
   solver = Talkative(kuhn)
   first = run(solver, 8, path)
-  assert first[-1].more == {"count": 8, "share": 1 / 9}
+  assert first[-1].extra_columns == {"count": 8, "share": 1 / 9}
   second = run(solver, 16, path)
   assert spiel_cfr.runs.read_trace(path).rows == first + second
 

@@ -181,8 +181,10 @@ def test_all_rivers_are_solved_as_in_the_list(gadget):
   )
   assert found == pytest.approx(wanted.exploitability, abs=1e-6)
   for step, other in zip(steps, wanted.steps, strict=True):
-    assert (step.player, step.length, step.solved) == (other.player, other.length, 18)
-    assert (step.before, step.after) == pytest.approx((other.before, other.after), abs=1e-6)
+    assert (step.player, step.min_depth, step.solved) == (other.player, other.min_depth, 18)
+    assert (step.value_before, step.value_after) == pytest.approx(
+      (other.value_before, other.value_after), abs=1e-6
+    )
     assert (
       step.smallest_margin == pytest.approx(other.smallest_margin, abs=1e-6) or gadget == "unsafe"
     )
@@ -192,7 +194,7 @@ def test_all_rivers_are_solved_as_in_the_list(gadget):
     parted, parted.from_actions(game.to_actions(forms.behavioral_form(game, blueprint)))
   )
   again, (step,) = resolve_rivers(parted, 3 * there, gadget=gadget, player=1, iterations=100)
-  assert step.after == pytest.approx(steps[1].after, abs=1e-6)
+  assert step.value_after == pytest.approx(steps[1].value_after, abs=1e-6)
   others = slice(0, parted.treeplexes[1].root)
   np.testing.assert_allclose(again[others], there[others], atol=1e-12)
 
@@ -210,16 +212,16 @@ def test_unsafe_search_does_harm_and_safe_search_does_not():
     gadget: resolve_rivers(game, blueprint, gadget=gadget, player=0)[1][0]
     for gadget in ("unsafe", "resolving", "follow")
   }
-  before = found["unsafe"].before
-  assert found["unsafe"].after > before + 1e-4
-  assert all(found[gadget].after < before - 1e-4 for gadget in ("resolving", "follow"))
+  before = found["unsafe"].value_before
+  assert found["unsafe"].value_after > before + 1e-4
+  assert all(found[gadget].value_after < before - 1e-4 for gadget in ("resolving", "follow"))
 
 
 def test_harmful_solutions_are_not_kept():
   game, _, _, blueprint, _ = solved(_GAMES[0])
   _, steps = resolve_rivers(game, blueprint, gadget="resolving", iterations=10)
   assert all(step.refused > 5 and step.solved == 18 - step.refused > 5 for step in steps)
-  assert all(step.after < step.before - 0.001 for step in steps)
+  assert all(step.value_after < step.value_before - 0.001 for step in steps)
 
 
 @pytest.mark.parametrize("gadget", ["unsafe", "resolving"])
@@ -238,7 +240,9 @@ def test_unreached_hands_and_rivers(gadget):
   )
   for step, other in zip(steps, wanted.steps, strict=True):
     assert step.unreached == other.unreached
-    assert (step.before, step.after) == pytest.approx((other.before, other.after), abs=1e-6)
+    assert (step.value_before, step.value_after) == pytest.approx(
+      (other.value_before, other.value_after), abs=1e-6
+    )
   assert steps[0].unreached == 7
 
 
@@ -340,13 +344,13 @@ def test_resolve_solves_rivers_where_there_are_many_hands(monkeypatch):
   found = search.resolve(game, solver, iterations=30)
   monkeypatch.undo()
   assert found.blueprint_exploitability == pytest.approx(solver.exploitability())
-  assert found.exploitability == pytest.approx(sum(step.after for step in found.steps) / 2)
+  assert found.exploitability == pytest.approx(sum(step.value_after for step in found.steps) / 2)
   assert found.exploitability < 0.9 * found.blueprint_exploitability
   wanted, steps = resolve_rivers(game, blueprint, iterations=30)
   np.testing.assert_allclose(found.sequence_form, wanted, atol=1e-9)
   assert sum(step.solved for step in steps) > 90
   read = search.resolve(game, policy, iterations=30, player=1)
-  assert read.steps[0].after == pytest.approx(steps[1].after, abs=1e-6)
+  assert read.steps[0].value_after == pytest.approx(steps[1].value_after, abs=1e-6)
 
 
 def test_ctrl_c_keeps_the_rivers_that_are_solved(monkeypatch):

@@ -220,7 +220,7 @@ def test_functions_of_ones_own_are_asked_for_all_leaves_at_once():
   search.Subgame(tree[0], ones, leaf_values=values, depth=1).solve(iterations=4)
   states, ranges = asked[-1]
   assert len(asked) == 4
-  assert [state.length for state in states] == [3, 3]
+  assert [state.depth for state in states] == [3, 3]
   assert ranges.shape == (2, 2, 3)
   # Player 1 has not moved yet; player 0 has passed or bet.
   assert (ranges[:, 1] == 1).all()

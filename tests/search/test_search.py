@@ -301,7 +301,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, monkeypatch):
   monkeypatch.undo()
   found = search.resolve(game, policy, checkpoint=path)
   assert found.probabilities.tobytes() == whole.probabilities.tobytes()
-  assert [step.before for step in found.steps] == [step.before for step in whole.steps]
+  assert [step.value_before for step in found.steps] == [step.value_before for step in whole.steps]
   with pytest.raises(errors.CheckpointMismatchError, match="other arguments"):
     search.resolve(game, policy, checkpoint=path, gadget="follow")
   path.write_bytes(path.read_bytes()[:-20])
@@ -326,8 +326,8 @@ def test_steps_have_all_lengths_of_a_cut(leduc):
   game, tree, policy = leduc
   found = search.resolve(game, policy, player=0, continual=False, solver="dcfr", iterations=1)
   (step,) = found.steps
-  assert (step.length, step.max_length) == (5, 7)
-  assert {state.length for state in tree.natural_cut()} == {5, 6, 7}
+  assert (step.min_depth, step.max_depth) == (5, 7)
+  assert {state.depth for state in tree.natural_cut()} == {5, 6, 7}
   assert str(found).splitlines()[-1].split()[1] == "5-7"
 
 

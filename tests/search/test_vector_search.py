@@ -54,7 +54,7 @@ def test_public_states_are_those_of_lists(name):
       assert private == pytest.approx(same.private_values(policy, player), nan_ok=True)
       value = state.value(policy, player)
       assert value == pytest.approx(same.value(policy, player), nan_ok=True)
-    assert (same.length, same.players) == (state.length, state.players)
+    assert (same.depth, same.players) == (state.depth, state.players)
     assert same.parent is None or same in same.parent.children
     for player in (0, 1):
       assert sorted(same.private_states(player)) == sorted(state.private_states(player))

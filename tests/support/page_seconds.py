@@ -1,4 +1,4 @@
-"""Measures Chromium's processor time to open pages of the explorer.
+"""Measures Chromium's CPU time to open pages of the explorer.
 
 PYTHONPATH=tests/support python -m page_seconds leduc_poker "liars_dice(dice_sides=7)"
 """
@@ -17,7 +17,7 @@ _ROUNDS = 3
 
 
 def processor_seconds(root):
-  """Returns the processor time of a process and its children."""
+  """Returns the CPU time of a process and its children."""
   children, used = {}, {}
   for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
     try:

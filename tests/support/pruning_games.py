@@ -54,9 +54,9 @@ def unpruned(game, kind="cfr+", alternating=True):
   )
 
 
-def pruned(game, kind="cfr+", alternating=True, shortest=10):
+def pruned(game, kind="cfr+", alternating=True, min_window=10):
   """Returns a pruned solver with early windows."""
-  return Pruned(unpruned(game, kind, alternating), KINDS[kind][2], shortest=shortest)
+  return Pruned(unpruned(game, kind, alternating), KINDS[kind][2], min_window=min_window)
 
 
 def gap_of_regrets(game, regrets):

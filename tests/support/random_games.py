@@ -32,7 +32,7 @@ _MERGE_PROBABILITY = 0.6
 _PAYOFF_STEPS = 2**19
 _PAYOFF_DENOMINATOR = 2**16
 
-# Probabilities that are no simple fractions, and whose digits sum to 0.9999999999999999.
+# Probabilities that are not simple fractions, and whose digits sum to 0.9999999999999999.
 ODD_CHANCES = """EFG 2 R "odd chances" { "0" "1" } ""
 c "" 1 "" { "a" 0.3183098861837907 "b" 0.1234567890123457 "c" 0.5582333248038635 } 0
 p "" 1 1 "first" { "a" "b" } 0
@@ -147,9 +147,9 @@ def random_efg(
     seed: of the `numpy.random.Generator` that draws everything.
     num_players: how many players the game has; by chance some of them may never move.
     zero_sum: whether the payoffs of every terminal add up to 0. If not, the game is general-sum.
-    max_depth: the most moves, of players and of chance, in a history; at least 2.
-    max_histories: the most histories, terminals and the root included; at least max_actions + 2.
-    max_actions: the most actions of an infoset and outcomes of a chance node; at least 2.
+    max_depth: the largest number of moves, of players and of chance, in a history; at least 2.
+    max_histories: the largest number of histories, terminals and the root included; at least max_actions + 2.
+    max_actions: the largest number of actions of an infoset and outcomes of a chance node; at least 2.
     chance_root: whether chance moves first. If not, a player does.
     idle_player: whether one player, drawn from all, never moves.
     payoff_ties: whether payoffs are small integers, many of them equal. If not, they are multiples

@@ -308,7 +308,7 @@ FAULTS = (
     ("test_edges.py",),
   ),
   Fault(
-    "what is imported is no part of a kernel's key",
+    "what is imported is not a part of a kernel's key",
     "_numba/cache.py",
     "      pending += new\n",
     "",

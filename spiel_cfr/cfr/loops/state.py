@@ -118,7 +118,7 @@ def check_sums(game: CompiledGame, state: Mapping[str, Any]) -> None:
   """Checks the sums of strategies of a state, given by name. In a window of pruning, they are incomplete.
 
   Raises:
-    ValueError: the sums are no sums of sequence forms.
+    ValueError: the sums are not sums of sequence forms.
   """
   for name in ("cumulative", "tapered"):
     forms.check_sums(game, state[name])

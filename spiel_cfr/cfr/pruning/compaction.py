@@ -121,8 +121,8 @@ class PrunableGame:
 
     Args:
       faced: float64 (sequences,). The sum of sequence forms that the players face.
-      best_response: whether the owner plays a best response at its later infosets; otherwise, a value only has the
-        leaves directly after the sequence.
+      best_response: whether the owner plays a best response at its later infosets. Otherwise, the value of a sequence
+        includes only the leaves at which it is the owner's last sequence.
       gains_only: whether negative payoffs count as 0.
 
     Returns:

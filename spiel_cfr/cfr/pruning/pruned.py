@@ -1,10 +1,10 @@
 """Pruning in windows: regret-based pruning, best-response pruning and dynamic thresholding.
 
-A window is a number of iterations on the game without the subtrees below some frozen actions. The solver goes through
-three phases:
+A window is a number of iterations on a compacted game, which lacks the subtrees below some frozen actions. The solver
+goes through three phases:
 
-1. Freeze. It freezes actions that are not played, and whose regrets are so negative that they will not be played in the
-   window either.
+1. Freeze. It freezes the actions that are not played now, and whose regrets are so negative that they will probably not
+   be played in the window either.
 2. Iterate. It iterates on the compacted game.
 3. Restore. The skipped subtrees return as if a best response had been played there. Let C be the values of a best
    response to the strategies that the player faced, and Z(j) = sum of w_t v^t(j) the weighted sum of the values of
@@ -13,8 +13,9 @@ three phases:
     "regret"         in the window:   R(j'a') += C(j'a') - C(j'),  Z(j') += C(j'),  R(ja) += C(ja) - Z(j)
     "best_response"  from iteration 1: R(j'a') =  C(j'a') - C(j'),  Z(j') =  C(j'),  R(ja) =  C(ja) - Z(j)
 
-If R(ja) is still too negative to be played, the window was exact. Otherwise ja came back too late: the window is rolled
-back and repeated with ja. docs/theory/rewriting_history.md has the proof.
+If ja is not played with this R(ja) either, the window was exact. Otherwise ja came back too late, and the window is
+rolled back: the solver returns to the state at the start of the window, and repeats the window with ja.
+docs/theory/rewriting_history.md has the proof.
 
 - Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games" (2015): "regret" with CFR.
 - Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017): "regret" with Hedge.
@@ -48,12 +49,12 @@ from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.schedules import Power
 from spiel_cfr.regret_minimizers.value_sums import WithValueSums
 
-# The most iterations of a window, and the divisor of all iterations so far that gives its length.
+# A window has at most this number of iterations. Its length is the number of iterations so far divided by the second.
 _LONGEST, _LENGTH_DIVISOR = 3000, 5
-# By default a window takes about five times as long as its opening. It then has this number of iterations, plus the
-# second number divided by the number of leaves.
+# The default of `min_window` is the first number, plus the second one divided by the number of leaves. The iterations
+# of such a window take about five times as long as opening it.
 _OPENING_ITERATIONS, _OPENING_LEAVES = 250, 8_000_000
-# If nothing can be pruned, the time to the next attempt is the length of a window times this factor.
+# If nothing can be pruned, the solver tries again after the length of a window times this factor, in iterations.
 _IDLE = 2
 # A window is opened only if at most this fraction of the leaves remains.
 _WORTHWHILE = 0.5
@@ -95,41 +96,47 @@ class Pruned(Solver):
       solver = Pruned(CFRPlusSolver("liars_dice"))
       solver.run(10_000)
 
-  An action is frozen if it is not played now, and would not be played at the end of the window in the worst case. The
-  worst case is a best response below the action, in a game without losses, against a forecast. The forecast is the
-  other player's play in the last window plus that in all iterations, both scaled to the length of the window.
+  An action is frozen if it is not played now, and would not be played at the end of the window in the worst case. In
+  the worst case, its player plays a best response below the action, and negative payoffs count as 0. The other player
+  plays a forecast: its strategies in the last window, plus those in all iterations, both scaled to the length of the
+  window.
 
-  If an action comes back too late, CFR+ corrects its regrets; CFR and Hedge roll the window back. The average policy
-  leaves out a window that would be rolled back now. Averages contain the strategies that the other player faces. A
-  window has a fifth of all iterations so far, but at least `shortest` and at most 3,000. It is opened only if at most
-  half of the leaves remain.
+  If an action comes back too late, CFR+ corrects its regrets in the next iterations, while CFR and Hedge roll the
+  window back. The average policy leaves out the current window if the window would be rolled back now. Averages contain
+  the strategies that the other player faces. The length of a window is a fifth of all iterations so far, but at least
+  `min_window` and at most 3,000. A window is opened only if at most half of the leaves remain.
 
   Attributes:
     compiled_game: `CompiledGame`. The game as arrays.
     rule: the rule of the constructor.
-    shortest: the fewest iterations of a window.
+    min_window: the smallest number of iterations in a window.
   """
 
   _runtime: _Runtime
 
   def __init__(
-    self, solver: FullWidthSolver, rule: RuleName = "best_response", *, shortest: int | None = None
+    self,
+    solver: FullWidthSolver,
+    rule: RuleName = "best_response",
+    *,
+    min_window: int | None = None,
   ) -> None:
     """Makes the solver.
 
     Args:
       solver: CFR, CFR+, or Hedge with dynamic thresholding. It is not changed; the new solver begins at iteration 0.
-      rule: the iterations whose history a best response supplies to restored subtrees: "regret" for those of the
-        window, "best_response" for all iterations, which needs no memory of skipped subtrees.
-      shortest: the fewest iterations of a window. By default, the iterations of a window take about five times as long
-        as its opening.
+      rule: how the regrets of skipped subtrees are restored. "regret": as if their player had played a best response
+        there during the window. "best_response": as if it had done so in all iterations, so that the regrets before the
+        window need not be kept.
+      min_window: the smallest number of iterations in a window. The default is chosen so that these iterations take
+        about five times as long as opening the window.
 
     Raises:
-      PruningError: the minimizer is none of the three, or forgets regrets that the rule needs; averages have other
-        weights than regrets, or are tapered or correlated. Or the game has more than two players, is an abstraction, or
-        is in vector form.
+      PruningError: the minimizer is not one of the three, or forgets regrets that the rule needs. Or the average has
+        other weights than the regrets, or is tapered or correlated. Or the game has more than two players, is an
+        abstraction, or is in vector form.
       LockError: a part of the policy is locked.
-      ArgumentError: `solver` is no full-width solver, `rule` is unknown, or `shortest` is not from 1 to 3,000.
+      ArgumentError: `solver` is not a full-width solver, `rule` is unknown, or `min_window` is not from 1 to 3,000.
     """
     if not isinstance(solver, FullWidthSolver):
       raise errors.ArgumentError(
@@ -140,10 +147,10 @@ class Pruned(Solver):
     minimizer, self._prunable = _with_value_sums(solver, rule), PrunableGame(self.compiled_game)
     forgets = solver.minimizer == RegretMatching.plus()
     self._pruning_rule = PruningRule(rule, self._prunable, minimizer, forgets)
-    if shortest is None:
+    if min_window is None:
       num_leaves = max(1, self.compiled_game.num_leaves)
-      shortest = min(_OPENING_ITERATIONS + _OPENING_LEAVES // num_leaves, _LONGEST)
-    self.shortest = arguments.integer(shortest, "shortest", 1, _LONGEST)
+      min_window = min(_OPENING_ITERATIONS + _OPENING_LEAVES // num_leaves, _LONGEST)
+    self.min_window = arguments.integer(min_window, "min_window", 1, _LONGEST)
     averaging = Averaging(minimizer.weights, "faced")
     self._inner_arguments = solver.constructor_arguments() | {
       "minimizer": minimizer,
@@ -156,7 +163,7 @@ class Pruned(Solver):
     # Messages name this solver, not the inner one.
     solver.recipe = self.recipe
     frozen = np.zeros(self.compiled_game.end, bool)
-    state = PrunedState(solver.state, copy.deepcopy(solver.state), frozen, self.shortest)
+    state = PrunedState(solver.state, copy.deepcopy(solver.state), frozen, self.min_window)
     self._runtime = _Runtime(solver, state)
 
   @property
@@ -175,7 +182,10 @@ class Pruned(Solver):
 
   @property
   def nodes_touched(self) -> int:
-    """The number of states visited, rolled back or not. Iterations of a window visit its share of the leaves."""
+    """The number of states visited, also in iterations that were rolled back later.
+
+    An iteration in a window visits only the remaining share of the leaves.
+    """
     return self._runtime.state.nodes
 
   @property
@@ -200,7 +210,7 @@ class Pruned(Solver):
     solver, state = self._runtime.solver, self._runtime.state
     end = self.iteration + count
     while self.iteration < end:
-      # Ctrl-C must come neither between windows nor before the state of a window is copied back.
+      # Ctrl-C must not interrupt the change from one window to the next, or a window before its state is copied back.
       with DeferredInterrupt(whole=True):
         if self.iteration >= state.window_end:
           self._next_window()
@@ -212,7 +222,7 @@ class Pruned(Solver):
           solver._advance(count)
 
   def _count_nodes(self, iterations: int, share: float = 1.0) -> None:
-    """Adds the states that iterations visit to the count, given the fraction of the leaves that they visit."""
+    """Adds the states visited by some iterations to `nodes`; `share` is the fraction of the leaves that they visit."""
     alternating = self._runtime.solver.alternating_updates
     traversals = self.compiled_game.num_players if alternating else 1
     nodes = round(share * self.compiled_game.num_states)
@@ -227,7 +237,7 @@ class Pruned(Solver):
     return runtime.window
 
   def _next_window(self) -> None:
-    """Ends the window and opens the next one, or rolls it back and repeats it with the actions that came too late."""
+    """Ends the window and opens the next one; or rolls it back, to repeat it with the actions that came too late."""
     state = self._runtime.state
     if self.num_pruned:
       late = self._restore_skipped(state.solver)
@@ -237,7 +247,7 @@ class Pruned(Solver):
         state.rollbacks += 1
         self._open_window(state.frozen & ~late)
         return
-    length = min(max(self.iteration // _LENGTH_DIVISOR, self.shortest), _LONGEST)
+    length = min(max(self.iteration // _LENGTH_DIVISOR, self.min_window), _LONGEST)
     frozen = self._pruning_rule.sequences_to_freeze(state.solver, state.opened, length)
     self._count_nodes(2)
     copy_into(state.opened, state.solver)
@@ -314,9 +324,9 @@ def _with_value_sums(solver: FullWidthSolver, rule: RuleName) -> WithValueSums:
   is_plain_average = not (averaging.tapered or averaging.correlated or averaging.rule)
   if not (is_sound and isinstance(weights, Power) and is_plain_average):
     raise errors.PruningError(
-      f"{minimizer} with {averaging} can't be pruned by the rule {rule!r}. Pruning is sound with CFR, and Hedge with a "
-      'threshold, by either rule, and with CFR+ by "best_response"; with plain averages, whose weights are those of '
-      "regrets. Use Pruned(CFRPlusSolver(game)), or use no pruning."
+      f"{minimizer} with {averaging} can't be pruned by the rule {rule!r}. Pruning is sound by either rule with CFR "
+      'and with Hedge with a threshold, and by "best_response" with CFR+. Averages must be plain, with the weights of '
+      "the regrets. Use Pruned(CFRPlusSolver(game)), or use no pruning."
     )
   if solver.state.locked.any():
     raise errors.LockError(

@@ -14,7 +14,8 @@ from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
 from spiel_cfr.regret_minimizers.value_sums import WithValueSums
 
-# The iterations whose history a restored subtree receives: those of the window, or all.
+# The iterations in which a restored subtree counts as having played a best response: "regret" for those of the window,
+# "best_response" for all.
 RuleName = Literal["regret", "best_response"]
 
 # The weight of the other player's whole history in the forecast of its play.
@@ -24,7 +25,7 @@ _CAUTION = 1.0
 class PruningRule:
   """The rule of a pruned solver.
 
-  `opened` is the state of the inner solver at the start of a window, `state` that at the present iteration.
+  In all methods, `opened` is the state of the inner solver at the start of a window, and `state` is its present state.
 
   Attributes:
     name: "regret" or "best_response".
@@ -64,8 +65,8 @@ class PruningRule:
     """Forecasts how much the weighted regrets grow in the worst case, in a window of `length` iterations.
 
     Returns:
-      float64 (sequences,). The value of a best response without losses against the forecast of the other player's play,
-      minus the infoset's weighted value in the last window, scaled to the length of this one.
+      float64 (sequences,). The value of a best response against the forecast of the other player's play, where negative
+      payoffs count as 0; minus the infoset's weighted value in the last window, scaled to the length of this window.
     """
     game, faced = self.game, state.cumulative
     window_weight = float(self._weights(state, length).sum())

@@ -1,8 +1,8 @@
 """Enumerated games, which list all leaves: their construction from arrays, and their files.
 
-A file has the arrays in order of discovery. Loading computes the layout again, bit for bit. A valid checksum shows that
-a file is unchanged, not that `save` wrote it, and kernels do not check indices. Types, shapes and ranges are therefore
-checked when a file is read.
+A file contains the arrays in order of discovery. Loading computes the layout again, bit for bit. A valid checksum shows
+that a file is unchanged, not that `save` wrote it, and kernels do not check indices. Types, shapes and ranges are
+therefore checked when a file is read.
 """
 
 import dataclasses

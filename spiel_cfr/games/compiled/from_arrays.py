@@ -148,7 +148,7 @@ def _integers(value: Any, name: str, num_players: int) -> list[Int64s]:
   """Returns an array of integers for each player; `name` is that of the user's argument."""
   try:
     arrays = [np.asarray(numbers) for numbers in value]
-  except (TypeError, ValueError):  # It is no sequence, or has lists of several lengths.
+  except (TypeError, ValueError):  # It is not a sequence, or has lists of several lengths.
     arrays = []
   are_right = [array.ndim == 1 and (array.dtype.kind in "iu" or not len(array)) for array in arrays]
   if len(are_right) != num_players or not all(are_right):

@@ -178,7 +178,7 @@ class _Walker:
       stop = int(counts[core_walk.STOP])
       if stop == core_walk.UNKNOWN_WORLD:
         raise errors.PrivateMovesError(
-          "A pair of sequences that fit the same path of cores is no history: the keys of worlds leave something out."
+          "Two sequences that fit the same path of cores are not a history: the keys of worlds leave something out."
         )
       if stop not in (core_walk.DONE, core_walk.PAUSED):
         self._record = _with_room(self._record, stop, self._max_bytes)

@@ -2,7 +2,7 @@
 
 The *cut* is after a number of moves, and histories up to the cut are the *trunk*. Histories at the cut that are in one
 world have the same future, one *subgame*, which is walked once. An example: a, b and c are player 0's sequences at the
-cut, d and e are player 1's. The table has the subgame of each history at the cut.
+cut, d and e are player 1's. The table shows the subgame of each history at the cut.
 
         d   e
     a   0   1

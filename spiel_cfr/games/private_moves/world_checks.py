@@ -142,8 +142,8 @@ class _Checks:
     if crossed is None or crossed.cores != first.cores or crossed.memory.infostates != expected:
       raise errors.PrivateMovesError(
         f"The histories {first.history} and {second.history} have the same path of cores, but player 0's moves of the "
-        "first and player 1's moves of the second are no history, or players have other infostates there. Worlds are "
-        f"identified by {self._worlds.keys}."
+        "first and player 1's moves of the second are not a history, or players have other infostates there. Worlds "
+        f"are identified by {self._worlds.keys}."
       )
 
   def _root(self) -> _Position:

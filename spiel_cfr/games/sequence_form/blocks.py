@@ -117,7 +117,7 @@ def block_kernel_address(kernel: Any, dtype: npt.DTypeLike) -> int:
   """
   if not isinstance(kernel, StepKernel) or kernel.record is not Block:
     raise errors.ArgumentError(
-      f"{getattr(kernel, '__qualname__', kernel)!s} is no block kernel. Decorate a function of a Block with "
+      f"{getattr(kernel, '__qualname__', kernel)!s} is not a block kernel. Decorate a function of a Block with "
       "spiel_cfr.regret_minimizers.block_kernel."
     )
   return kernel.of(dtype).address

@@ -1,6 +1,6 @@
 """Treeplexes: one player's infosets and sequences, numbered in the layout that block kernels read.
 
-A sequence is the list of a player's own actions on the way to a point of the game. It is identified by its last action:
+A sequence is the list of a player's own actions on the way to a point in the game. It is identified by its last action:
 an action of an infoset, or none for the empty sequence. Each infoset has one parent, its owner's last sequence before
 it (perfect recall). See von Stengel, "Efficient Computation of Behavior Strategies" (1996); "treeplex" is from Hoda,
 Gilpin, Peña and Sandholm (2010).
@@ -86,8 +86,8 @@ class Treeplex:
   def last_choices(self) -> Uint32s:
     """The player's last choice on the way to each sequence, uint32 (end - root,).
 
-    A sequence that ends in a choice is its own last choice. The only action of an infoset is no choice: its last choice
-    is that of the sequence above, or the empty sequence.
+    A sequence that ends in a choice is its own last choice. The only action of an infoset is not a choice: its last
+    choice is that of the sequence above, or the empty sequence.
     """
     result = np.arange(self.root, self.end, dtype=np.uint32)
     for sequences, infosets in self.infoset_groups():

@@ -34,7 +34,7 @@ def refused(reason: str, state: Any = None) -> errors.UnsupportedGameError:
   """Returns the error for a game that is not a game of private types."""
   where = "" if state is None else f" after the history [{state.history_str()}]"
   return errors.UnsupportedGameError(
-    f"This is no game of private types and public actions: {reason}{where}. "
+    f"This is not a game of private types and public actions: {reason}{where}. "
     "compile_game(game, vector_form=False) lists its leaves."
   )
 

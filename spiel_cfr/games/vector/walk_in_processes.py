@@ -112,7 +112,7 @@ def walk_typed_tree(
     num_processes: number of processes; the tree does not depend on it.
 
   Raises:
-    UnsupportedGameError: it is no game of private types and public actions, or a state's answer is wrong.
+    UnsupportedGameError: it is not a game of private types and public actions, or a state's answer is wrong.
     GameTooLargeError: the tree is too large.
     GameError: chance outcomes do not have probabilities.
     ArgumentError: see `GameView.legal_actions`.

@@ -20,7 +20,7 @@ import spiel_cfr
 from spiel_cfr import errors
 
 VERDICTS = ("right", "named", "wrong")
-# An attack has so many seconds of processor time, so many on the wall, and the process so many bytes.
+# An attack has so many seconds of CPU time, so many on the wall, and the process so many bytes.
 _SECONDS, _WALL_SECONDS, _BYTES = 20.0, 120.0, 8 << 30
 _PACKAGE = str(pathlib.Path(spiel_cfr.__file__).parent)
 
