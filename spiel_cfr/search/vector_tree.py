@@ -26,7 +26,7 @@ class VectorTree(ForestTree):
 
   Attributes:
     game: `VectorGame`. The compiled game.
-    depth: int64 (nodes,). The number of moves after the deal.
+    depth_of_node: int64 (nodes,). The number of moves after the deal.
     cells: int64 (edges, types). The sequence of each edge's move for each type, see `Layout.cells`.
     chances: float64 (kinds, types of player 0, types of player 1). Chance's probability of each pair of types, times
       the probabilities of chance's later moves.
@@ -43,9 +43,9 @@ class VectorTree(ForestTree):
     self.game, self.name, tree = game, game.game_string, game.tree
     self.first_length = int(np.count_nonzero(tree.deals.paths[0] >= 0))
     self.above = np.where(tree.edge_above >= 0, tree.node_of_edge[tree.edge_above], NONE)
-    self.depth = np.zeros(tree.num_nodes, np.int64)
+    self.depth_of_node = np.zeros(tree.num_nodes, np.int64)
     for depth, nodes in enumerate(tree.levels()):
-      self.depth[nodes] = depth
+      self.depth_of_node[nodes] = depth
     self.cells = game.layout.cells(NONE)
     shape = tree.deals.num_types
     pair = tree.deals.types[0] * shape[1] + tree.deals.types[1]
@@ -63,7 +63,7 @@ class VectorTree(ForestTree):
     """Orders nodes and ends by the number of moves before them. Each has a block of rows, one for each type."""
     tree = self.game.tree
     edge_of_end = np.flatnonzero(tree.child < 0)
-    depth = np.concatenate([self.depth, 1 + self.depth[tree.node_of_edge[edge_of_end]]])
+    depth = np.concatenate([self.depth, 1 + self.depth_of_node[tree.node_of_edge[edge_of_end]]])
     order = np.argsort(depth, kind="stable")
     # The position of each node's or end's block of rows.
     block = np.empty_like(order)
@@ -169,7 +169,7 @@ class VectorTree(ForestTree):
     return np.arange(len(self)), self.game.tree.player.astype(np.int64)
 
   def depth(self, number: int) -> int:
-    return self.first_length + int(self.depth[number])
+    return self.first_length + int(self.depth_of_node[number])
 
   def names(self, number: int, player: int) -> list[str]:
     if self.game.tree.player[number] == CHANCE:
