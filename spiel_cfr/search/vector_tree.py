@@ -63,7 +63,9 @@ class VectorTree(ForestTree):
     """Orders nodes and ends by the number of moves before them. Each has a block of rows, one for each type."""
     tree = self.game.tree
     edge_of_end = np.flatnonzero(tree.child < 0)
-    depth = np.concatenate([self.depth, 1 + self.depth_of_node[tree.node_of_edge[edge_of_end]]])
+    depth = np.concatenate(
+      [self.depth_of_node, 1 + self.depth_of_node[tree.node_of_edge[edge_of_end]]]
+    )
     order = np.argsort(depth, kind="stable")
     # The position of each node's or end's block of rows.
     block = np.empty_like(order)
