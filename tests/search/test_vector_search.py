@@ -117,7 +117,7 @@ def test_whole_policies_are_searched_as_where_histories_are_listed(name, gadget,
     for game in (listed, vector)
   )
   for own, wanted in zip(found.steps, expected.steps, strict=True):
-    for fact in ("player", "length", "solved", "unreached", "refused"):
+    for fact in ("player", "min_depth", "max_depth", "solved", "unreached", "refused"):
       assert getattr(own, fact) == getattr(wanted, fact)
   assert found.exploitability == pytest.approx(expected.exploitability, abs=1e-9)
 
