@@ -76,10 +76,7 @@ _LastActions: TypeAlias = tuple[tuple[int, int] | None, ...]
 
 
 def stakes(payoff: Float64s, rake: Float64s) -> Float64s:
-  """Returns the stakes of terminals: `payoff` less half of the rake, with the sign of `payoff`.
-
-  Both players also pay half of the rake. Arguments and result have the same shape.
-  """
+  """Returns the stakes of terminals: sign(`payoff`) * (|`payoff`| - `rake` / 2). See `HandTree.stake`."""
   return np.asarray(np.copysign(np.abs(payoff) - rake / 2, payoff))
 
 
