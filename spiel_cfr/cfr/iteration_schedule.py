@@ -1,4 +1,7 @@
-"""Schedule of iterations: the averaging weights and the minimizer's parameters of each iteration."""
+"""Schedule of iterations: the averaging weights of each iteration, and the parameters of kernels.
+
+Parameters belong to the minimizer or to a rule for averages.
+"""
 
 import math
 

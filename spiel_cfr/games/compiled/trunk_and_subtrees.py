@@ -308,8 +308,8 @@ class PartWalk:
 
   def gradient(self, visit: Visit) -> Step:
     """Returns the step that computes a player's gradient in a part."""
-    # With two players, this is the opponent's array. With more, the game is one part, whose players share an array: it
-    # has the reach probabilities of all of them.
+    # In a game of one part, all players share this array, which has the reach probabilities of all of them. A game in
+    # several parts has two players, and this is the opponent's array.
     opponent_reach = visit.workspace.sequence_form[(visit.player + 1) % len(self.players)]
     payoff = self.parts[visit.number].payoff
     return payoff.gradient_step(visit.player, opponent_reach, visit.utility)
