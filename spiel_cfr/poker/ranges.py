@@ -18,8 +18,8 @@ A range is a list of hands, separated by commas. A weight may follow after a col
     AhKh             one combo
     random           every hand
 
-As in postflop-solver, a plus raises both ranks of a pair or a connector, and the lower rank of other hands. A dash joins
-two hands with the same higher rank, or with the same distance between their ranks, in either order.
+As in postflop-solver, a plus raises both ranks of a pair or a connector, and the lower rank of other hands. A dash
+joins two hands with the same higher rank, or with the same distance between their ranks, in either order.
 
 If a hand occurs twice, its last weight counts: in "QQ+:0.5, KK" it is 1 for kings. A *hand class* is the hands of the
 same two ranks, or of the same two ranks and suited or offsuit: AA, AK, AKs, AKo.
