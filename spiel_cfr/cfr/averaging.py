@@ -7,7 +7,10 @@ import abc
 import dataclasses
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
+import numpy as np
+
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.records import Doubles, Line
 from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
@@ -26,11 +29,13 @@ class Average(NamedTuple):
     sums: shape (sequences,). A multiple of the average; 0 before the first iteration. The kernel updates it.
     sequence_form: shape (sequences,). The player's strategy. The first element, of the empty sequence, is 1.
     weight: float64 (1,). The weight of the iteration, from `Averaging.weights`.
+    parameters: float64 (numbers,). The row of the iteration in `AverageRule.parameters`.
   """
 
   sums: Line
   sequence_form: Line
   weight: Doubles
+  parameters: Doubles
 
 
 def average_kernel(function: Any) -> StepKernel:
@@ -50,6 +55,19 @@ class AverageRule(abc.ABC):
   """
 
   add: ClassVar[StepKernel]
+
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
+    """Returns the numbers that the kernel reads in each iteration besides the weight; by default, there are none.
+
+    Args:
+      iterations: int64 (iterations,). The numbers of the iterations, from 1.
+      game: the game.
+
+    Returns:
+      float64 (iterations, numbers).
+    """
+    del game
+    return np.zeros((len(iterations), 0))
 
 
 @described

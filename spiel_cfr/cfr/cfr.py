@@ -10,6 +10,7 @@ To follow the code from `CFRPlusSolver(game).run(1)` to the line that adds a reg
     cfr.loops.loop                       `WholeGameLoop.advance`, `Loop.update_chain`: an iteration as a list of steps
     games.sequence_form.tree_passes      `backward_pass`, `forward_pass`: steps that visit a player's infosets
     regret_minimizers.regret_matching    `regret_matching_plus`: regrets and the next strategy at an infoset
+    games.sequence_form.blocks           `expected_value`, `tolerance`, `normalize`: the functions that it calls
 
 `Solver.run` calls `FullWidthSolver._advance` repeatedly, each time for about a tenth of a second. These modules are
 beside the path:
@@ -17,6 +18,7 @@ beside the path:
     games.payoffs                        the gradient, which is the first step of an update
     cfr.iteration_schedule               the averaging weights and the minimizer's parameters of each iteration
     cfr.loops.arrays                     the arrays that steps read and write
+    games.compiled.trunk_and_subtrees    a game in parts; a whole game is one part, with one `Visit` for each player
     cfr.warm_startable_solver            starts from a policy or from regrets
 
 - CFR: Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007).

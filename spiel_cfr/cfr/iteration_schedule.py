@@ -1,4 +1,7 @@
-"""Schedule of iterations: the averaging weights and the minimizer's parameters of each iteration."""
+"""Schedule of iterations: the averaging weights of each iteration, and the parameters of kernels.
+
+Parameters belong to the minimizer or to a rule for averages.
+"""
 
 import math
 
@@ -6,7 +9,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.averaging import AverageRule, Averaging
 from spiel_cfr.cfr.loops.state import TAPER_UNIT, FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
@@ -34,7 +37,7 @@ class IterationSchedule:
     if averaging.counted == "faced":
       self._after[:-1] = alternating
     self._most_weight = float(np.finfo(game.dtype).max) / 2**20
-    # A table of the minimizer's parameters, and the iteration before its first row.
+    # A table of parameters, and the iteration before its first row.
     self._table, self._table_start = np.zeros((0, 0)), 0
 
   def next_rows(self, state: FullWidthState, count: int) -> Float64s:
@@ -74,14 +77,17 @@ class IterationSchedule:
     return float(weights.sum()) if self._averaging.rule is None else 1.0
 
   def _next_parameters(self, done: int, count: int) -> Float64s:
-    """Returns the minimizer's parameters of the next `count` iterations after `done`.
+    """Returns the parameters of the next `count` iterations after `done`: the minimizer's, then the average rule's.
 
     They come from a table, since computing them for few iterations at a time is slow.
     """
     first = done - self._table_start
     if not 0 <= first <= len(self._table) - count:
       rows = count if not count or count > _MOST else max(count, _FEWEST, min(done, _MOST))
-      self._table = self.minimizer_parameters(np.arange(1, rows + 1) + done)
+      iterations, rule = np.arange(1, rows + 1) + done, self._averaging.rule
+      self._table = self.minimizer_parameters(iterations)
+      if rule is not None:
+        self._table = np.hstack([self._table, self._parameters_of(rule, iterations)])
       self._table_start, first = done, 0
     result = self._table[first : first + count]
     self._check_no_nan(result)
@@ -89,11 +95,17 @@ class IterationSchedule:
 
   def minimizer_parameters(self, iterations: Int64s) -> Float64s:
     """Returns the parameters of the minimizer's kernels at these iterations, shape (iterations, parameters)."""
-    result = np.ascontiguousarray(self._minimizer.parameters(iterations, self._game), np.float64)
-    if result.ndim != 2 or len(result) != len(iterations) or not result.shape[1]:
+    return self._parameters_of(self._minimizer, iterations, ", the tie tolerance first")
+
+  def _parameters_of(
+    self, source: RegretMinimizer | AverageRule, iterations: Int64s, first: str = ""
+  ) -> Float64s:
+    """Returns the parameters of a minimizer or a rule; `first` says what the first one is, if there must be one."""
+    result = np.ascontiguousarray(source.parameters(iterations, self._game), np.float64)
+    if result.ndim != 2 or len(result) != len(iterations) or (first and not result.shape[1]):
       raise errors.ArgumentError(
-        f"`parameters` of {self._minimizer} must return numbers of shape ({len(iterations)}, numbers), the tie "
-        f"tolerance first, not of shape {result.shape}."
+        f"`parameters` of {source} must return numbers of shape ({len(iterations)}, numbers){first}, not of shape "
+        f"{result.shape}."
       )
     return result
 
@@ -103,9 +115,10 @@ class IterationSchedule:
       total = parameters.sum()
     # A sum of infinities is NaN too.
     if total != total and np.isnan(parameters).any():
+      source = self._minimizer if self._averaging.rule is None else self._averaging
       raise errors.NotFiniteError(
-        f"`parameters` of {self._minimizer} returns NaN for the next {len(parameters):,} iterations. If one of its "
-        "schedules ends before that, stop there."
+        f"`parameters` of {source} returns NaN for the next {len(parameters):,} iterations. If one of its schedules "
+        "ends before that, stop there."
       )
 
 

@@ -98,9 +98,9 @@ class Evaluator:
       )
       return [
         walk.gradient(visit),
-        # The expected value comes before `collect` adds the values of subtrees, so that every leaf counts once.
+        # The expected value comes before the values of subtrees are added, so that every leaf counts once.
         expect_value.on(expected),
-        *walk.collect(visit),
+        *walk.add_passed_up_values(visit),
         backward(
           take_best if best_responses is None else choose_best,
           part.trees[player],
@@ -108,7 +108,7 @@ class Evaluator:
           strategy=None if best_responses is None else best_responses[part.sequences[player]],
           scratch=workspace.scratch,
         ),
-        *walk.leave(visit),
+        *walk.pass_up_values(visit),
       ]
 
     # The caller's array of best responses is another one at each call.

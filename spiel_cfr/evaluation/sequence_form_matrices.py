@@ -9,13 +9,13 @@ Rows and columns number the sequences without the padding of solvers' arrays: 0 
 follow in the order of the player's layout. `sequences` translates them to indices of solvers' arrays.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # Python imports `scipy.sparse` at its first use.
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
@@ -94,6 +94,36 @@ def payoff_matrix(game: AnyGame, player: int = 0) -> Any:
   rows, columns = entries if player == 0 else entries[::-1]
   shape = trees[0].num_sequences, trees[1].num_sequences
   return scipy.sparse.coo_matrix((values, (rows, columns)), shape=shape).tocsr()
+
+
+class StrategyConstraints(NamedTuple):
+  """The constraints E x = e, x >= 0 of a linear program with variables x and q, end to end; q is free.
+
+  Attributes:
+    matrix: SciPy sparse matrix in CSC form, shape (1 + infosets, variables). E, with columns of 0 for q.
+    right: float64 (1 + infosets,). The right side e.
+    lowest: float64 (variables,). The lower bounds of the variables.
+  """
+
+  matrix: Any
+  right: Float64s
+  lowest: Float64s
+
+
+def strategy_constraints(matrix: Any, num_free: int) -> StrategyConstraints:
+  """Returns the constraints on a player's strategy x in a program that has other variables q as well.
+
+  Args:
+    matrix: the player's `constraint_matrix`.
+    num_free: the number of variables q.
+  """
+  num_rows, num_sequences = matrix.shape
+  zeros = scipy.sparse.csr_matrix((num_rows, num_free))
+  return StrategyConstraints(
+    matrix=scipy.sparse.hstack([matrix, zeros]).tocsc(),
+    right=np.append(1.0, np.zeros(num_rows - 1)),
+    lowest=np.append(np.zeros(num_sequences), np.full(num_free, -np.inf)),
+  )
 
 
 def _treeplex(compiled: CompiledGame, player: int) -> Treeplex:

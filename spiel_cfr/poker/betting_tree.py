@@ -16,7 +16,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
@@ -73,6 +73,11 @@ DEALT = -1
 _Pair: TypeAlias = tuple[Any, Any]
 # The type of `BettingNode.last`.
 _LastActions: TypeAlias = tuple[tuple[int, int] | None, ...]
+
+
+def stakes(payoff: Float64s, rake: Float64s) -> Float64s:
+  """Returns the stakes of terminals: sign(`payoff`) * (|`payoff`| - `rake` / 2). See `HandTree.stake`."""
+  return np.asarray(np.copysign(np.abs(payoff) - rake / 2, payoff))
 
 
 def walk_betting_tree(view: GameView, deal: Deal) -> list[BettingNode]:

@@ -29,7 +29,7 @@ from spiel_cfr.games.vector.public_tree import (
   LastEdges,
   PublicTree,
 )
-from spiel_cfr.poker.betting_tree import BettingNode, NodeKind
+from spiel_cfr.poker.betting_tree import BettingNode, NodeKind, stakes
 from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.deal import NUM_CARDS, Deal
 from spiel_cfr.poker.hand_tables import HandTables
@@ -114,7 +114,7 @@ class HandTree(PublicTree):
     p - `rake` = s - `rake` / 2. The loser has -p = -s - `rake` / 2. So the payoffs are those of a zero-sum game for s,
     and each player pays half of the rake.
     """
-    return np.asarray(np.copysign(np.abs(self.payoff) - self.rake / 2, self.payoff))
+    return stakes(self.payoff, self.rake)
 
   @property
   def largest_payoff(self) -> float:

@@ -79,7 +79,7 @@ class PlayedBoard:
     self.ranges = [np.empty((num_nodes, len(hands))) for hands in self.hands]
     for player in PLAYERS:
       begin = board.reaches[player] if above is None else above.range_after_deal(player, number)
-      self.ranges[player][self.street.entries] = begin
+      self.ranges[player][self.street.first_positions] = begin
     for layer in self.street.layers:
       for weights in self.ranges:
         weights[layer.children] = weights[layer.parents]
@@ -296,12 +296,12 @@ class HandValues:
 
   def _add(self, board: PlayedBoard, parent: int, runouts: RunoutValues) -> None:
     """Adds a board's values and wins to the runouts of its parent."""
-    boards, entries = self.tree.boards, board.street.entries
+    boards, first_positions = self.tree.boards, board.street.first_positions
     probability = boards[board.number].probability / boards[parent].probability
     for player in PLAYERS:
       both = board.counterfactual_values, board.best_counterfactual_values
       for line, values in enumerate(both):
-        means = self._infoset_means(player, parent, board.number, values[player][entries])
+        means = self._infoset_means(player, parent, board.number, values[player][first_positions])
         runouts.values[player][line] += probability * means
     wins = self._infoset_means(1, parent, board.number, board.wins)
     runouts.wins[:] += probability * self._infoset_means(0, parent, board.number, wins.T).T

@@ -12,9 +12,14 @@ A range is a list of hands, separated by commas. A weight may follow after a col
     AKo              an ace and a king of two suits: twelve combos
     AK               an ace and a king of any suits: sixteen combos
     TT+, A9s+        TT and all higher pairs; A9s, ATs, AJs, AQs and AKs
+    T9o+             T9o and all higher connectors, hands of neighbouring ranks: JTo, QJo, KQo and AKo
     99-66, A5s-A2s   99, 88, 77 and 66; A5s, A4s, A3s and A2s
+    98o-65o, T8s-75s 98o, 87o, 76o and 65o; T8s, 97s, 86s and 75s
     AhKh             one combo
     random           every hand
+
+As in postflop-solver, a plus raises both ranks of a pair or a connector, and the lower rank of other hands. A dash
+joins two hands with the same higher rank, or with the same distance between their ranks, in either order.
 
 If a hand occurs twice, its last weight counts: in "QQ+:0.5, KK" it is 1 for kings. A *hand class* is the hands of the
 same two ranks, or of the same two ranks and suited or offsuit: AA, AK, AKs, AKo.
@@ -105,34 +110,39 @@ def _expand(name: str, part: str) -> list[tuple[int, int, str]]:
     part: the part of the range for the error, with its weight.
   """
   begin, dash, end = name.partition("-")
-  first_class = _parse_class(begin.removesuffix("+"), part)
-  high, low, suffix = first_class
-  is_pair = high == low
+  first_class = high, low, suffix = _parse_class(begin.removesuffix("+"), part)
   if begin.endswith("+"):
     if dash:
       raise _not_a_range(part, "it has both a plus and a dash")
-    if is_pair:
-      return [(rank, rank, suffix) for rank in range(high, len(RANKS))]
+    if high - low <= 1:
+      return _shifted(high, len(RANKS) - 1, high - low, suffix)
     return [(high, rank, suffix) for rank in range(low, high)]
   if not dash:
     return [first_class]
   last_high, last_low, last_suffix = _parse_class(end, part)
-  are_both_pairs = is_pair and last_high == last_low
-  share_high = not is_pair and last_high != last_low and high == last_high
-  if suffix != last_suffix or not (are_both_pairs or share_high):
-    raise _not_a_range(
-      part,
-      "a dash joins two pairs, as in 99-66, or two classes with one higher rank, as in A5s-A2s",
-    )
-  ranks = range(min(low, last_low), max(low, last_low) + 1)
-  return [(rank if is_pair else high, rank, suffix) for rank in ranks]
+  if suffix == last_suffix and high - low == last_high - last_low:
+    return _shifted(*sorted((high, last_high)), high - low, suffix)
+  if suffix == last_suffix and high == last_high != last_low and high != low:
+    return [(high, rank, suffix) for rank in range(min(low, last_low), max(low, last_low) + 1)]
+  raise _not_a_range(
+    part,
+    "a dash joins two pairs, as in 99-66, or two hands with the same suffix that have the same higher rank, as in "
+    "A5s-A2s, or the same distance between their ranks, as in T9s-76s",
+  )
+
+
+def _shifted(lowest: int, highest: int, gap: int, suffix: str) -> list[tuple[int, int, str]]:
+  """Returns the hand classes whose lower rank is `gap` below the higher one, which goes from `lowest` to `highest`."""
+  return [(high, high - gap, suffix) for high in range(lowest, highest + 1)]
 
 
 def _parse_class(name: str, part: str) -> tuple[int, int, str]:
   """Returns the higher rank, the lower rank and the suffix ("s", "o" or "") of a hand class such as "AKs"."""
   match = _NAMED.fullmatch(name)
   if match is None:
-    raise _not_a_range(part, "hands are written as AA, AK, AKs, AKo, TT+, A9s+, 99-66 or AhKh")
+    raise _not_a_range(
+      part, "hands are written as AA, AK, AKs, AKo, TT+, A9s+, 99-66, T9s-76s or AhKh"
+    )
   first, second = (RANKS.index(rank) for rank in match.group(1, 2))
   if first == second and match.group(3):
     raise _not_a_range(part, "a pair is neither suited nor offsuit")

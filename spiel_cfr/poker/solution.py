@@ -27,8 +27,8 @@ from spiel_cfr.poker.public_game import PublicGame
 KIND, FORMAT = "poker solution of spiel_cfr", 1
 
 
-class Solver(Protocol):
-  """Interface of a solver from which a solution is made."""
+class HasAverageSequenceForm(Protocol):
+  """Protocol of solvers whose average policy can be saved as a solution: all solvers of a compiled game."""
 
   compiled_game: Any
   recipe: Any
@@ -38,7 +38,7 @@ class Solver(Protocol):
     """The number of iterations."""
 
   def average_sequence_form(self) -> Float64s:
-    """Returns the average policy in sequence form, not normalized; float64 (sequences,)."""
+    """Returns the average policy in sequence form, float64 (sequences,)."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +58,7 @@ class PokerSolution:
   source: str
 
   @classmethod
-  def of(cls, solver: Solver) -> "PokerSolution":
+  def of(cls, solver: HasAverageSequenceForm) -> "PokerSolution":
     """Returns the solution of a solver's average policy, in 16 bits.
 
     Raises:
@@ -136,7 +136,7 @@ class PokerSolution:
 
 
 @typed
-def save_solution(solver: Solver, path: str | os.PathLike[str]) -> PokerSolution:
+def save_solution(solver: HasAverageSequenceForm, path: str | os.PathLike[str]) -> PokerSolution:
   """Writes the average policy of a solver of a poker game, with the values of all hands, to a file.
 
   Computing the values takes as long as some tens of iterations: 0.2 s for a turn of 2,271 public states.
@@ -214,7 +214,7 @@ def _in_steps(game: PublicGame, sums: Float64s) -> npt.NDArray[np.uint16]:
 
   Args:
     game: the game.
-    sums: float64 (sequences,). The policy in sequence form, not normalized.
+    sums: float64 (sequences,). The policy in sequence form, or a positive multiple of it.
   """
   result = np.zeros(game.end, np.uint16)
   for treeplex in game.treeplexes:

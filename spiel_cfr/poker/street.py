@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
-from spiel_cfr.poker.betting_tree import NodeKind
+from spiel_cfr.poker.betting_tree import NodeKind, stakes
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree
 
 
@@ -41,7 +41,7 @@ class StreetTerminals(NamedTuple):
 
   Attributes:
     positions: list of int. The index of each terminal in `Street.nodes`.
-    stakes: float64 (terminals, 1). The payoff less half of the rake, see `HandTree.stake`.
+    stakes: float64 (terminals, 1). The payoff less half of the rake, see `betting_tree.stakes`.
     rakes: float64 (terminals, 1). The rake of the pot.
   """
 
@@ -58,7 +58,8 @@ class Street:
     position: dict from int to int. The index in `nodes` of each betting node.
     layers: list of `Layer`. The decisions, by depth from the beginning of the street on.
     chances: list of int. The positions of the chance nodes.
-    entries: list of int. The positions at which the street begins, one for each chance node of the street before.
+    first_positions: list of int. The positions at which the street begins, one for each chance node of the street
+      before.
     terminals: dict from `NodeKind` to `StreetTerminals`. The folds and the showdowns.
   """
 
@@ -80,16 +81,15 @@ class Street:
     deals = [
       node for node in tree.nodes if node.level == level - 1 and node.kind is NodeKind.CHANCE
     ]
-    self.entries = [self.position[node.children[0]] for node in deals] if level else [0]
+    self.first_positions = [self.position[node.children[0]] for node in deals] if level else [0]
     self.terminals = {}
     for kind in TERMINALS:
       positions = [position for position, node in enumerate(of_street) if node.kind is kind]
-      payoff, rake = (
+      payoffs, rakes = (
         np.array([getattr(of_street[position], name) for position in positions])[:, None]
         for name in ("payoff", "rake")
       )
-      stake = np.copysign(np.abs(payoff) - rake / 2, payoff)
-      self.terminals[kind] = StreetTerminals(positions, stake, rake)
+      self.terminals[kind] = StreetTerminals(positions, stakes(payoffs, rakes), rakes)
 
   def _layer(self, tree: HandTree, positions: list[int], player: int) -> Layer:
     """Returns the decisions at some positions, all of one player, as a layer."""

@@ -43,10 +43,10 @@ def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
   """
   forms.check_length(compiled, probabilities, "probabilities")
   actions = iter(np.concatenate(compiled.actions).tolist())
-  chances = iter(compiled.to_actions(probabilities).tolist())
+  in_order = iter(compiled.to_actions(probabilities).tolist())
   counts = np.concatenate(compiled.num_actions).tolist()
   return {
-    infostate: {next(actions): next(chances) for _ in range(count)}
+    infostate: {next(actions): next(in_order) for _ in range(count)}
     for infostate, count in zip(compiled.rows, counts, strict=True)
   }
 

@@ -137,10 +137,10 @@ def certificate(solver: Solver) -> Certificate:
       "The theory covers runs from the first iteration, and this one began from a policy. Certify a run without a warm "
       "start: solver.reset()."
     )
-  return certify(solver, constants)
+  return check_run(solver, constants)
 
 
-def certify(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> Certificate:
+def check_run(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> Certificate:
   """Repeats a run and checks it against the inequalities with these constants."""
   game = solver.compiled_game
   report = _Report(max(_LEAST_ROUNDING, _ROUNDING_ERRORS * solver.precision))

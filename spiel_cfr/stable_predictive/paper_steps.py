@@ -118,7 +118,7 @@ class PaperSteps:
     return float(self.alpha[player] / self.kappa_root + of_errors)
 
   def guarantee(self, iterations: int) -> float:
-    """Returns a bound on the sum of all players' regrets over T = `iterations`, which is known before the run."""
+    """Returns a bound on the sum of all players' regrets divided by `iterations`, which is known before the run."""
     kappa = self.kappa_root
     later_errors = self.later_errors_factor * kappa**3 * (iterations - 1)
     regrets = (self.alpha / kappa + self.first_error_factor * kappa + later_errors).sum()
@@ -168,8 +168,9 @@ def paper_steps(
   unit_steps = _divided(unit_kappa, 3 * loss_norm, has_losses)
   # By Lemmas 1 and 2, a player's regret is at most the sum of local bounds (6), range / step + step * squared errors.
   alpha = largest_plan_sums(trees, _divided(ranges, unit_steps, has_losses))
-  # The error at an infoset is at most B times that of the player's gradient from there on. The errors at infosets after
-  # one observation point are different entries of the gradient, hence the maximum.
+  # Let e_j be the error of the prediction at infoset j, and e_j' that of the player's gradient at all sequences from j
+  # on. Then ||e_j||_2 <= B_j ||e_j'||_2. Infosets j after one observation point have different entries of the gradient.
+  # So the sum of step_j ||e_j||_2^2 over these j is at most the maximum of step_j B_j^2 times the sum of ||e_j'||_2^2.
   beta = largest_plan_sums(trees, unit_steps * strategy_norm**2, np.maximum)
   first_error_factor = largest_plan_sums(trees, unit_steps * loss_norm**2)
   sensitivity = np.array(

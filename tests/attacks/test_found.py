@@ -51,7 +51,7 @@ def test_observations_are_counts(observed):
 @pytest.mark.parametrize("history", [None, 3, ["x"], [0.5], [[0]], np.array(1)])
 def test_observed_games_are_lists_of_actions(history):
   with pytest.raises(errors.ArgumentError, match="Game 1 must be a list of actions"):
-    exploitation.observe("kuhn_poker", [history], 0)
+    exploitation.count_actions("kuhn_poker", [history], 0)
 
 
 @pytest.mark.parametrize("trusts", [[2.0], [None], [float("nan")], 3, [[0.5]]])

@@ -74,6 +74,52 @@ def test_it_works_in_float32():
   assert single.nash_conv() == pytest.approx(double.nash_conv(), abs=1e-3)
 
 
+@average_kernel
+def add_or_restart(average):
+  sums, keeps = average.sums, 1.0 - average.parameters[0]
+  for i in range(sums.shape[0]):
+    sums[i] = keeps * sums[i] + average.weight[0] * average.sequence_form[i]
+
+
+@dataclasses.dataclass(frozen=True)
+class RestartedAverage(AverageRule):
+  add = add_or_restart
+
+  def parameters(self, iterations, game):
+    return (iterations % 7 == 0)[:, None].astype(np.float64)
+
+
+@pytest.mark.parametrize("minimizer", [RegretMatching.plus(), RegretMatching.discounted()])
+def test_kernels_of_rules_read_parameters(minimizer):
+  """The minimizers have different numbers of parameters, which come first."""
+  averaging = Averaging(1.0, rule=RestartedAverage())
+  solver, resumed = (FullWidthSolver("kuhn_poker", minimizer, averaging=averaging) for _ in "12")
+  average = np.zeros(solver.compiled_game.end)
+  for t in range(1, 25):
+    average = (0 if t % 7 == 0 else average) + t * solver.current_sequence_form()
+    solver.run(1)
+  np.testing.assert_allclose(solver.sums(), average, atol=1e-12)
+  resumed.run(24)
+  assert resumed.sums().tobytes() == solver.sums().tobytes()
+
+
+@dataclasses.dataclass(frozen=True)
+class WrongParameters(AverageRule):
+  add = add_or_restart
+  value: float | None = None
+
+  def parameters(self, iterations, game):
+    return np.zeros(3) if self.value is None else np.full((len(iterations), 1), self.value)
+
+
+def test_invalid_parameters_of_rules_are_named():
+  for value, error in ((None, errors.ArgumentError), (np.nan, errors.NotFiniteError)):
+    averaging = Averaging(rule=WrongParameters(value))
+    solver = FullWidthSolver("kuhn_poker", RegretMatching.plus(), averaging=averaging)
+    with pytest.raises(error, match="WrongParameters"):
+      solver.run(1)
+
+
 class NoRule(AverageRule):
   add = spiel_cfr.regret_minimizers.block_kernel(lambda block: None)
 

@@ -1,6 +1,7 @@
 """Ranges and endgames as people type them."""
 
 import doctest
+import re
 
 import numpy as np
 import pytest
@@ -24,11 +25,44 @@ def hands(text):
   [
     ("AA", 6), ("AK", 16), ("KA", 16), ("AKs", 4), ("AKo", 12), ("TT+", 30), ("A9s+", 20), ("99-66", 24),
     ("66-99", 24), ("A5s-A2s", 16), ("AhKh", 1), ("random", 1326), ("22+", 78), ("AA, KK ,AKs:0.5", 16),
-    ("random,AA:0", 1320), ("KQ+", 16), ("K2o+", 132),
+    ("random,AA:0", 1320), ("KQ+", 32), ("K2o+", 132),
   ],
 )  # fmt: skip
 def test_counts(text, count):
   assert (ranges.parse_range(text) > 0).sum() == count
+
+
+@pytest.mark.parametrize(
+  ("text", "names"),
+  [
+    # Connectors: a plus raises both ranks. That of other hands raises the lower rank.
+    ("T9o+", "T9o,JTo,QJo,KQo,AKo"), ("T9s+", "T9s,JTs,QJs,KQs,AKs"), ("KQ+", "KQ,AK"), ("AKs+", "AKs"),
+    ("9To+", "T9o,JTo,QJo,KQo,AKo"), ("32s+:0.5", "32s:0.5,43s:0.5,54s:0.5,65s:0.5,76s:0.5,87s:0.5,98s:0.5,T9s:0.5,"
+     "JTs:0.5,QJs:0.5,KQs:0.5,AKs:0.5"),
+    ("T8s+", "T8s,T9s"), ("AJo+", "AJo,AQo,AKo"), ("A2s+", "A2s,A3s,A4s,A5s,A6s,A7s,A8s,A9s,ATs,AJs,AQs,AKs"),
+    ("QQ+", "QQ,KK,AA"), ("AA+", "AA"),
+    # The same distance between ranks, in both orders.
+    ("98o-65o", "98o,87o,76o,65o"), ("65o-98o", "98o,87o,76o,65o"), ("T9s-76s", "T9s,98s,87s,76s"),
+    ("KQ-JT", "KQ,QJ,JT"), ("AKs-QJs:0.25", "AKs:0.25,KQs:0.25,QJs:0.25"), ("T8s-75s", "T8s,97s,86s,75s"),
+    ("75s-T8s", "T8s,97s,86s,75s"), ("A5o-K4o", "A5o,K4o"), ("88-55", "88,77,66,55"), ("99-99", "99"),
+    # The same higher rank.
+    ("A5s-A2s", "A5s,A4s,A3s,A2s"), ("A2s-A5s", "A5s,A4s,A3s,A2s"), ("KQo-KTo", "KQo,KJo,KTo"), ("T9s-T9s", "T9s"),
+  ],
+)  # fmt: skip
+def test_plus_and_dash_are_those_of_postflop_solver(text, names):
+  """Of these, postflop-solver refuses a lower rank first and ranges in ascending order or of one hand."""
+  assert hands(text) == hands(names)
+
+
+@pytest.mark.parametrize("text", ["T9s+", "KQ+"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_eval7_does_not_raise_both_ranks_of_connectors(text):
+  """In eval7, T9s+ is T9s alone, as its plus raises the lower rank only; and it refuses T9s-76s."""
+  eval7 = pytest.importorskip("eval7", reason="eval7 is not installed: pip install .[dev]")
+  theirs = {frozenset(map(str, hand)) for hand, _ in eval7.HandRange(text).hands}
+  assert theirs == set(hands(text.removesuffix("+"))) < set(hands(text))
+  with pytest.raises(eval7.rangestring.RangeStringError):
+    eval7.HandRange("T9s-76s")
 
 
 @pytest.mark.parametrize(
@@ -59,12 +93,20 @@ def test_hands_and_weights():
 
 @pytest.mark.parametrize(
   "text",
-  ["", "A", "AKx", "AAs", "AhAh", "A9s+-A2s", "99-A6", "A5s-K2s", "A5s-A2o", "AK:-1", "AK:nan", "AK:x", "1K",
+  ["", "A", "AKx", "AAs", "AhAh", "A9s+-A2s", "99-A6", "A5s-K2s", "A5s-A2o", "T9s-76o", "T9s-75s", "T9-76s",
+   "99-T9s", "A5s-A5o", "T9s-", "-T9s", "T9s-76s+", "T9s-87s-76s", "T9+s", "+T9", "AhKh+", "AhKh-AhQh",
+   "AK:-1", "AK:nan", "AK:x", "1K",
    "AA:0", 5],
 )  # fmt: skip
 def test_invalid_ranges_are_named(text):
   with pytest.raises(errors.EndgameError, match="range"):
     ranges.parse_range(text)
+
+
+@pytest.mark.parametrize("part", ["T9s-76o", "98o-64o:0.5", "T9s++", "AKs-QJ"])
+def test_the_invalid_part_is_named(part):
+  with pytest.raises(errors.EndgameError, match=re.escape(repr(part))):
+    ranges.parse_range(f"QQ+, {part}, AKs")
 
 
 def test_a_hand_is_solved():

@@ -11,7 +11,7 @@ import spiel_cfr
 from spiel_cfr import FullWidthSolver
 from spiel_cfr.regret_minimizers.oftrl import OFTRL
 from spiel_cfr.stable_predictive import certificate, step_sizes
-from spiel_cfr.stable_predictive.certificate import certify
+from spiel_cfr.stable_predictive.certificate import check_run
 from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
 _REGULARIZERS = ("entropy", "euclidean")
@@ -95,11 +95,11 @@ def test_a_broken_constant_is_noticed(field, factor, name, regularizer):
   solver = _solver("kuhn_poker", regularizer=regularizer)
   solver.run(60)
   constants = steps_of(solver)
-  assert certify(solver, constants).holds
+  assert check_run(solver, constants).holds
   wrong = {field: factor * getattr(constants, field)}
   if field == "alpha":
     wrong["beta"] = factor * constants.beta
-  found = certify(solver, dataclasses.replace(constants, **wrong))
+  found = check_run(solver, dataclasses.replace(constants, **wrong))
   assert not found.holds
   (check,) = (check for check in found.broken if check.name == name)
   assert check.value > check.bound
@@ -118,7 +118,7 @@ def test_steps_that_are_too_long_are_noticed_where_they_are():
   steps[game.treeplexes[1].first_infoset + int(game.infosets[1].position[7])] *= 1e7
   solver = FullWidthSolver(game, OFTRL(steps, "euclidean"), alternating_updates=False)
   solver.run(5)
-  found = certify(solver, constants)
+  found = check_run(solver, constants)
   broken = {check.name: check for check in found.broken}
   assert broken["local stability (5)"].where == f"player 1's infostate {infostate!r}"
 

@@ -14,7 +14,7 @@ import spiel_cfr
 from spiel_cfr import FullWidthSolver, errors
 from spiel_cfr.regret_minimizers.adaptive_oftrl import AdaptiveOFTRL
 from spiel_cfr.stable_predictive import adaptive_steps, certificate
-from spiel_cfr.stable_predictive.certificate import certify
+from spiel_cfr.stable_predictive.certificate import check_run
 from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
 _LOCAL = {
@@ -134,9 +134,9 @@ def test_a_broken_constant_is_noticed(field, factor, name, regularizer):
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", regularizer=regularizer)
   solver.run(60)
   constants = steps_of(solver)
-  assert certify(solver, constants).holds
+  assert check_run(solver, constants).holds
   wrong = {field: factor * getattr(constants, field)}
-  found = certify(solver, dataclasses.replace(constants, **wrong))
+  found = check_run(solver, dataclasses.replace(constants, **wrong))
   assert name in {check.name for check in found.broken}, str(found)
   (check,) = (check for check in found.broken if check.name == name)
   assert check.value > check.bound
@@ -160,7 +160,7 @@ def test_steps_that_are_longer_than_they_say_are_noticed():
     averaging=spiel_cfr.Averaging(1.0),
   )
   solver.run(10)
-  broken = {check.name: check for check in certify(solver, constants).broken}
+  broken = {check.name: check for check in check_run(solver, constants).broken}
   assert broken["movement (3)"].where == f"player 1's infostate {infostate!r}"
 
 
@@ -174,7 +174,7 @@ def test_weights_of_the_average_alone_are_noticed():
     averaging=spiel_cfr.Averaging(1.0),
   )
   solver.run(100)
-  broken = {check.name for check in certify(solver, steps_of(uniform)).broken}
+  broken = {check.name for check in check_run(solver, steps_of(uniform)).broken}
   assert broken == {"gap <= sum of regrets / sum of weights"}
 
 

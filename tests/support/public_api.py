@@ -396,7 +396,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "values": lambda: np.ones(3),
   "trust": lambda: 0.5,
   "histories": lambda: [[0, 1, 0, 0]],
-  "observed": lambda: spiel_cfr.exploitation.observe(_compiled(), [[0, 1, 0, 0]], 1),
+  "observed": lambda: spiel_cfr.exploitation.count_actions(_compiled(), [[0, 1, 0, 0]], 1),
 }
 
 

@@ -38,7 +38,7 @@ class ScheduleRow:
     weights: float64 (players, 2). The weight in the average of each player's strategy before and after its update.
     taper_factor: float64 (1,). The factor by which `FullWidthState.cumulative` is added to `tapered` after the
       iteration; 0 for no addition.
-    parameters: float64 (parameters,). The minimizer's parameters.
+    parameters: float64 (parameters,). The minimizer's parameters, then those of `AverageRule`.
   """
 
   def __init__(self, length: int, num_players: int) -> None:

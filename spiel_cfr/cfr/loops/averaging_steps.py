@@ -116,6 +116,10 @@ def steps_by_rule(
   """Returns a player's forward pass and the step of an average rule, which comes first unless `counted` is "after"."""
   own, after = arrays.player_slice(visit), int(counted == "after")
   weight = arrays.schedule_row.weights[visit.player, after : after + 1]
-  record = Average(arrays.state.cumulative[own], visit.sequence_form[own], weight)
+  # The rule's parameters come after those of the minimizer.
+  parameters = arrays.schedule_row.parameters
+  num_of_rule = rule.parameters(np.ones(1, np.int64), arrays.game).shape[1]
+  of_rule = parameters[len(parameters) - num_of_rule :]
+  record = Average(arrays.state.cumulative[own], visit.sequence_form[own], weight, of_rule)
   rule_step = rule.add.on(record, arrays.game.dtype)
   return [forward_pass, rule_step] if after else [rule_step, forward_pass]

@@ -106,15 +106,16 @@ class Loop(abc.ABC):
   def minimizer_steps(self, visit: Visit) -> list[Step]:
     """Returns the steps in which a player's minimizer observes the gradient in a part, and chooses the next strategy.
 
-    For CFR+ on a whole game, this is one backward pass. A predictive minimizer has a second one.
+    For CFR+ on a whole game, this is one backward pass. A predictive minimizer has a second one. In a game in parts,
+    the trunk first adds the values of the subtrees, and a subtree passes up its values at the end.
     """
     walk, predict = self.arrays.walk, self.arrays.predict
     steps = [walk.copy_to_prediction(visit)] if predict is not None else []
-    steps += walk.collect(visit)
+    steps += walk.add_passed_up_values(visit)
     steps.append(self._backward_step(visit, self._minimizer.observe, visit.utility))
     if predict is not None:
       steps.append(self._backward_step(visit, predict, visit.prediction))
-    return [*steps, *walk.leave(visit), *self.arrays.restore_locked_steps(visit)]
+    return [*steps, *walk.pass_up_values(visit), *self.arrays.restore_locked_steps(visit)]
 
   def _backward_step(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Step:
     """Returns the backward pass of a block kernel over utilities, or over predicted utilities."""

@@ -158,12 +158,15 @@ class CompiledGame(abc.ABC):
     return sequence_form if self._map is None else self._map.to_original(sequence_form)
 
   def to_actions(self, probabilities: Float64s) -> Float64s:
-    """Converts behavioral form to the probability of each entry; entries with the same sequence share it."""
+    """Converts behavioral form to the probability of each entry.
+
+    In an abstraction, actions of one infoset may have the same sequence. Its probability is divided equally among them.
+    """
     entries = self.all_action_sequences
     probabilities = arguments.numbers(probabilities, "probabilities", self.end)
-    num_alike: Any = 1
-    if self._map is not None:
-      num_alike = abstraction_map.count_alike(entries, np.concatenate(self.num_actions))
+    if self._map is None:
+      return np.asarray(probabilities[entries], np.float64)
+    num_alike = abstraction_map.count_alike(entries, np.concatenate(self.num_actions))
     return np.asarray(probabilities[entries] / num_alike)
 
   def from_actions(self, entries: Float64s) -> Float64s:

@@ -308,7 +308,8 @@ class PartWalk:
 
   def gradient(self, visit: Visit) -> Step:
     """Returns the step that computes a player's gradient in a part."""
-    # With more than two players, all players share one array.
+    # In a game of one part, all players share this array, which has the reach probabilities of all of them. A game in
+    # several parts has two players, and this is the opponent's array.
     opponent_reach = visit.workspace.sequence_form[(visit.player + 1) % len(self.players)]
     payoff = self.parts[visit.number].payoff
     return payoff.gradient_step(visit.player, opponent_reach, visit.utility)
@@ -319,8 +320,8 @@ class PartWalk:
     copy = Copy(visit.utility[sequences], visit.prediction[sequences])
     return copy_line.on(copy, self._dtype)
 
-  def leave(self, visit: Visit) -> list[Step]:
-    """Returns the steps that keep the values that a subtree passes up to the trunk; none for the trunk."""
+  def pass_up_values(self, visit: Visit) -> list[Step]:
+    """Returns the steps that copy the values of a subtree's roots to `passed_up`; none for a trunk or a whole game."""
     part, lines = self.parts[visit.number], (visit.utility, visit.prediction)
     trunk_sequences = slice(part.own_length(visit.player), part.length(visit.player))
     return [
@@ -329,8 +330,11 @@ class PartWalk:
       if visit.number
     ]
 
-  def collect(self, visit: Visit) -> list[Step]:
-    """Returns the steps that add the values passed up by all subtrees to the trunk; none for a subtree."""
+  def add_passed_up_values(self, visit: Visit) -> list[Step]:
+    """Returns the steps that add the values that all subtrees passed up to the trunk's utilities.
+
+    There are none for a subtree or a whole game.
+    """
     return [
       add_to_line.on(
         Selection(passed, part.trunk_sequences[visit.player].astype(np.uint32), line), self._dtype

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pyspiel
@@ -26,12 +26,14 @@ from spiel_cfr.games.private_moves.cores import Split, split
 from spiel_cfr.games.private_moves.infoset_states import InfosetStates, PlayerInfosets
 from spiel_cfr.games.private_moves.infostate_checks import check_infostates
 from spiel_cfr.games.private_moves.private_moves_game import PrivateMovesGame
-from spiel_cfr.games.private_moves.rectangles import DiscoveredRows, placed_rectangles
+from spiel_cfr.games.private_moves.rectangles import DiscoveredRows, Rectangles, placed_rectangles
+from spiel_cfr.games.private_moves.shared_rectangles import SharedRectangles
 from spiel_cfr.games.private_moves.subgames import SharedSubgames
 from spiel_cfr.games.private_moves.trunk import Cut, choose_cut
 from spiel_cfr.games.private_moves.world_checks import check_worlds
 from spiel_cfr.games.private_moves.world_keys import WorldKeys, candidates, checked
 from spiel_cfr.games.private_moves.worlds import TERMINAL, Worlds, find_worlds, sample_worlds
+from spiel_cfr.games.sequence_form.treeplex import Placement
 
 DEFAULT_MAX_WORLDS = 2_000_000
 # `compile_game` does not try the form for more histories, whose worlds would take too long to find.
@@ -156,7 +158,7 @@ def _walked(
   walked = walk_core_histories(parts, starts, most, max_bytes, progress)
   action_of_event = parts.cores.event_action
   if cut is None:
-    numbers = walked.num_states, walked.num_histories
+    num_states, num_terminals = int(walked.num_states.sum()), int(walked.num_terminals.sum())
     players = [
       PlayerInfosets(
         rows.parent, legal[rows.seen].astype(np.int32), rows.opponent_sequence, rows.chance_path
@@ -168,20 +170,20 @@ def _walked(
       DiscoveredRows(rows.classes, rows.row_end, rows.entries, row_of_rectangle)
       for rows, row_of_rectangle in zip(walked.players, walked.rows, strict=True)
     )
-    place_payoff: Any = functools.partial(
+    place_payoff: Callable[[list[Placement]], Rectangles | SharedRectangles] = functools.partial(
       placed_rectangles, (rows0, rows1), walked.payoffs[:, walked.payoff]
     )
   else:
     shared = SharedSubgames(cut, parts, walked)
     players, chance_action, chance_before = shared.infosets(action_of_event)
-    numbers, place_payoff = shared.num_histories, shared.payoff
+    num_states, num_terminals = shared.history_counts
+    place_payoff = shared.payoff
   states = InfosetStates(
     players=(players[0], players[1]),
     action_lists=parts.action_lists,
     chance_action=chance_action,
     chance_before=chance_before,
   )
-  num_states, num_terminals = (int(number.sum()) for number in numbers)
   facts = dataclasses.replace(facts, num_states=num_states, num_terminals=num_terminals)
   return PrivateMovesGame(
     facts, states, walked.num_core_histories, place_payoff, cut is not None, view

@@ -76,7 +76,7 @@ class CoreHistories(NamedTuple):
     rows: int32 (2, rectangles). The row of each player in each rectangle.
     payoff: int32 (rectangles,). The column of `payoffs` of each rectangle.
     payoffs: float64 (2, columns). The return of each player, times the probability of chance.
-    num_histories: int64 (walks,). The number of terminal histories of each walk.
+    num_terminals: int64 (walks,). The number of terminal histories of each walk.
     num_states: int64 (walks,). The number of all histories of each walk.
     num_core_histories: int. The number of terminal core histories.
   """
@@ -88,7 +88,7 @@ class CoreHistories(NamedTuple):
   rows: Int32s
   payoff: Int32s
   payoffs: Float64s
-  num_histories: Int64s
+  num_terminals: Int64s
   num_states: Int64s
   num_core_histories: int
 
@@ -220,7 +220,7 @@ class _Walker:
       **joined._asdict(),
       chance_event=self._record.chance_event[:num_paths].copy(),
       chance_before=self._record.chance_before[:num_paths].copy(),
-      num_histories=histories,
+      num_terminals=histories,
       num_states=histories + decisions,
       num_core_histories=int(self._counts[core_walk.CORE_HISTORIES]),
     )

@@ -40,7 +40,7 @@ NUM_COUNTS = 8
 # Elements of `Side.counts`.
 NUM_INFOSETS, NUM_SEQUENCES, NUM_ROWS, NUM_ENTRIES = range(4)
 NUM_SIDE_COUNTS = 4
-NOTHING = -1
+NOTHING = -1  # no infoset, no path of chance, or no row
 
 
 class Side(NamedTuple):

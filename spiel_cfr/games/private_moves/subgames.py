@@ -109,13 +109,13 @@ class SharedSubgames:
     ]
 
   @property
-  def num_histories(self) -> tuple[Int64s, Int64s]:
-    """The numbers of all histories and of terminal histories, for each subgame and then for the trunk, to be summed."""
+  def history_counts(self) -> tuple[int, int]:
+    """The numbers of all histories and of terminal histories of the whole game."""
     trunk, walked = self._cut.trunk, self._walked
     times = np.bincount(self._cut.subgame_of_history)
     return (
-      np.append(times * walked.num_states, trunk.num_states),
-      np.append(times * walked.num_histories, trunk.leaf_sequences.shape[1]),
+      trunk.num_states + int((times * walked.num_states).sum()),
+      trunk.leaf_sequences.shape[1] + int((times * walked.num_terminals).sum()),
     )
 
   def infosets(self, action_of_event: Int32s) -> tuple[list[PlayerInfosets], Int32s, Int32s]:
