@@ -254,7 +254,7 @@ def test_bad_cuts_and_games_are_named():
   for game, cut, message in (
     (listed, tree[:1], "compiled in another way"),
     (vector, listed_tree[:1], "compiled in another way"),
-    (vector, [tree[0], tree[1]], "below each other"),
+    (vector, [tree[0], tree[1]], "none may be below"),
     (vector, [], "has no public state"),
   ):
     with pytest.raises(errors.ArgumentError, match=message):
