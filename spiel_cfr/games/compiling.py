@@ -29,7 +29,6 @@ from spiel_cfr.games.openspiel.perfect_recall_infostates import check_infostate
 from spiel_cfr.games.openspiel.state_checks import warn_of_doubts
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.private_moves import compile_private_moves, private_moves_game
-from spiel_cfr.games.private_moves.rectangles import Rectangles
 from spiel_cfr.games.vector import vector_game
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, restored
 from spiel_cfr.poker import public_game
@@ -203,7 +202,7 @@ def load_compiled_game(
     if header["payoff_form"] == PUBLIC_TREE:
       facts = facts_of(header)
       return vector_game.VectorGame(facts, restored(arrays, facts))
-    if header["payoff_form"] == Rectangles.form:
+    if header["payoff_form"] in private_moves_game.PAYOFF_FORMS:
       return private_moves_game.restored(header, arrays, facts_of(header))
     return from_file(header, arrays)
   # A valid checksum does not mean that `save` wrote the file.

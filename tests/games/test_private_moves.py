@@ -27,6 +27,7 @@ from spiel_cfr.games.private_moves import (
   compile_private_moves,
   core_histories,
   cores,
+  saved_game,
   size_estimate,
   trunk,
   worlds,
@@ -273,20 +274,64 @@ def test_solvers_and_games_are_copied_and_kept(tmp_path):
     assert "infosets in private moves form" in str(verdict)
 
 
-@pytest.mark.parametrize("name", ["Leduc", "dark hex 2x3"])
-def test_files_hold_the_game(name, tmp_path):
-  game, path = _pair(name)[1], tmp_path / "game.npz"
+def _arrays(game: Any) -> list[Any]:
+  """Returns all arrays of a game in private moves form."""
+  result = [game.payoff.payoffs]
+  for player, tree in enumerate(game.treeplexes):
+    infosets = game.infosets[player]
+    result += [tree.groups, tree.parent, *game._states.players[player]]
+    result += [infosets.position, infosets.first_sequence, infosets.stride]
+    result += game.payoff.row_arrays(player)
+  if game.payoff.form == "shared rectangles":
+    payoff = game.payoff
+    result += [payoff.subgame_of_group, payoff.reach_of_group, payoff.first_rectangle_of_subgame]
+    result.append(payoff.payoff)
+  return result
+
+
+def _assert_file_holds(game: Any, path: Any) -> Any:
+  """Saves and loads a game, asserts that all arrays and iterates are the same, and returns the loaded game."""
   game.save(path)
   loaded = spiel_cfr.load_compiled_game(path)
   assert repr(loaded) == repr(game)
   assert loaded.digest == game.digest
-  assert loaded.infostates == game.infostates
+  for saved, found in zip(_arrays(game), _arrays(loaded), strict=True):
+    assert saved.dtype == found.dtype
+    assert np.array_equal(saved, found)
   found = [spiel_cfr.CFRPlusSolver(each) for each in (game, loaded)]
   for solver in found:
     solver.run(5)
   assert np.array_equal(*(solver.average_probabilities() for solver in found))
-  loaded.save(tmp_path / "again.npz")
-  assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
+  again = path.with_name("again.npz")
+  loaded.save(again)
+  assert again.read_bytes() == path.read_bytes()
+  return loaded
+
+
+@pytest.mark.parametrize(
+  ("name", "depth"),
+  [
+    ("Leduc", None),
+    ("dark hex 2x3", None),
+    ("Kuhn", 0),
+    ("Kuhn", 2),
+    ("Leduc", 3),
+    ("Leduc", 8),
+    ("abrupt dark hex 2x2", 3),
+  ],
+)
+def test_files_hold_the_game(name, depth, tmp_path):
+  game = _pair(name)[1] if depth is None else _shared(_GAMES[name][0], depth)
+  loaded = _assert_file_holds(game, tmp_path / "game.npz")
+  assert loaded.infostates == game.infostates
+
+
+@pytest.mark.parametrize("depth", [0, 2, 4])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_files_hold_random_games_with_shared_subgames(seed, depth, tmp_path, monkeypatch):
+  # OpenSpiel can't load the game, so that the loaded one has no names.
+  monkeypatch.setattr(saved_game, "check_names", lambda view: None)
+  _assert_file_holds(_shared(_random_abrupt(seed)[0], depth, keys=_KEYS), tmp_path / "game.npz")
 
 
 def test_files_of_games_without_names_are_refused(tmp_path):
@@ -318,17 +363,94 @@ _LEDUC_FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("forgery", _LEDUC_FORGERIES)
-def test_forged_files_are_refused(forgery, tmp_path):
-  name, place, value, message = _LEDUC_FORGERIES[forgery]
+@functools.cache
+def _shared_hex() -> Any:
+  return _shared(_GAMES["abrupt dark hex 2x2"][0], 3)
+
+
+_SHARED_FORGERIES = {
+  "legal": ("0.legal", 0, 10**6, "lists of actions"),
+  "subgame of a group": ("subgame_of_group", 0, 10**6, "groups have subgames"),
+  "no probability": ("reach_of_group", 0, 0.0, "groups have probabilities"),
+  "large probability": ("reach_of_group", 0, 2.0, "groups have probabilities"),
+  "rectangles of a subgame": ("first_rectangle_of_subgame", 1, 10**6, "rectangles ascend"),
+  "last rectangle": ("first_rectangle_of_subgame", -1, 10**6, "rectangles are in ranges"),
+  "payoff of a rectangle": ("payoff", 0, 10**6, "rectangles and leaves have payoffs"),
+  "sum of payoffs": ("payoffs", (0, 0), 0.5, "payoffs sum to 0"),
+  "not a number": ("payoffs", (0, 0), np.nan, "finite"),
+  "classes of a subgame": ("0.first_class_of_subgame", -1, 10**6, "classes have sequences"),
+  "class of a root": ("0.class_of_root", 0, 10**6, "roots have classes"),
+  "paying sequences": ("1.first_paying_of_subgame", 1, 10**6, "paying sequences ascend"),
+  "class of a sequence": ("0.class_of_paying", 0, 10**6, "paying sequences have classes"),
+  "rows of a subgame": ("0.first_row_of_subgame", 1, 10**6, "rows ascend"),
+  "entries of a row": ("1.first_entry_of_row", 1, 10**6, "entries ascend"),
+  "class of an entry": ("1.class_of_entry", 0, 10**6, "entries have classes"),
+  "row of a rectangle": ("1.row_of_rectangle", 0, 10**6, "rectangles have rows"),
+  "bundles of a group": ("0.first_bundle_of_group", 1, 0, "bundles are not empty"),
+  "members of a bundle": ("0.first_member_of_bundle", 1, 0, "members are not empty"),
+  "positions of a bundle": ("0.first_position_of_bundle", 0, 10**6, "positions"),
+  "copy": ("0.copy_of_member", 0, 10**6, "copies have sequences of their player"),
+  "member": ("1.root_of_member", 0, 10**6, "members have sequences"),
+  "member of the opponent": ("1.root_of_member", 0, 0, "members have sequences of their player"),
+  "position": ("0.positions", 0, 10**6, "positions have sequences"),
+  "padding": ("0.positions", 0, 1, "copies have sequences of their player"),
+  "leaf": ("0.sequence_of_leaf", slice(None), 10**6, "leaves have sequences"),
+}
+
+
+@pytest.mark.parametrize(
+  ("is_shared", "forgery"),
+  [(False, name) for name in _LEDUC_FORGERIES] + [(True, name) for name in _SHARED_FORGERIES],
+)
+def test_forged_files_are_refused(is_shared, forgery, tmp_path):
+  forgeries = _SHARED_FORGERIES if is_shared else _LEDUC_FORGERIES
+  name, place, value, message = forgeries[forgery]
   path = tmp_path / "game.npz"
-  _pair("Leduc")[1].save(path)
+  game = _shared_hex() if is_shared else _pair("Leduc")[1]
+  game.save(path)
   header, arrays = files.read(path, enumerated_game.KIND, enumerated_game.FORMAT)
   array = arrays[name]
   array[place] = np.arange(100, 100 + len(array)) if isinstance(value, slice) else value
   files.write(path, header.pop("kind"), header.pop("format"), header, arrays)
   with pytest.raises(errors.FileFormatError, match=message):
     spiel_cfr.load_compiled_game(path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_file_with_a_random_error_is_refused_or_harmless(seed, tmp_path):
+  path, generator = tmp_path / "game.npz", np.random.default_rng(seed)
+  _shared_hex().save(path)
+  header, arrays = files.read(path, enumerated_game.KIND, enumerated_game.FORMAT)
+  facts = {name: header[name] for name in header if name not in ("kind", "format")}
+  num_refused = 0
+  for _ in range(40):
+    name = generator.choice([name for name, array in arrays.items() if array.size])
+    array = arrays[name].copy()
+    match generator.integers(3):
+      case 0:
+        array.flat[generator.integers(array.size)] += 1
+      case 1:
+        array.flat[generator.integers(array.size)] = array.flat[generator.integers(array.size)]
+      case _:
+        array = np.ascontiguousarray(array[..., : generator.integers(array.shape[-1])])
+    files.write(path, header["kind"], header["format"], facts, arrays | {name: array})
+    try:
+      game = spiel_cfr.load_compiled_game(path)
+    except errors.FileFormatError:
+      num_refused += 1
+      continue
+    gradient = np.zeros(game.end)
+    for player in (0, 1):
+      game.payoff.gradient_into(player, np.ones(game.end), gradient)
+      game.payoff.leaves(player)
+    assert np.isfinite(gradient).all()
+  assert num_refused > 10
+
+
+def test_a_walk_begins_where_arrays_are_full(monkeypatch):
+  # One walk for each history at the cut, each with a sequence of each player.
+  monkeypatch.setattr(core_histories, "_ROOM", 8)
+  _assert_alike(_pair("Leduc")[0], _shared(_GAMES["Leduc"][0], 8))
 
 
 def test_a_file_of_another_game_is_noticed_when_its_states_are(tmp_path):

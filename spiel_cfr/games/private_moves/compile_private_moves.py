@@ -156,6 +156,7 @@ def _walked(
   starts = ROOT if cut is None else cut.start_of_subgame
   most = max_core_histories if cut is None else None
   walked = walk_core_histories(parts, starts, most, max_bytes, progress)
+  memory.give_back()
   action_of_event = parts.cores.event_action
   if cut is None:
     num_states, num_terminals = int(walked.num_states.sum()), int(walked.num_terminals.sum())

@@ -170,6 +170,9 @@ class _Walker:
   def walk(self, start: Int64s) -> None:
     """Walks all core histories from a start; arrays that are too short become longer."""
     counts = self._counts
+    for player, side in enumerate((self._record.side0, self._record.side1)):
+      if side.counts[core_walk.NUM_SEQUENCES] == len(side.child):
+        self._make_room(core_walk.SEQUENCES + core_walk.NEXT_PLAYER * player)
     core_walk.begin(self._record, start[0], start[1:])
     while counts[core_walk.DEPTH]:
       self._chain.run()
@@ -181,11 +184,15 @@ class _Walker:
           "Two sequences that fit the same path of cores are not a history: the keys of worlds leave something out."
         )
       if stop not in (core_walk.DONE, core_walk.PAUSED):
-        self._record = _with_room(self._record, stop, self._max_bytes)
-        self._chain = Chain([core_walk.walk_cores.on(self._record)])
+        self._make_room(stop)
     first, second = self._record.side0.counts, self._record.side1.counts
     self._ends.append([*first[:3], *second[:3], counts[core_walk.NUM_RECTANGLES]])
     self._totals.append(counts[[core_walk.HISTORIES, core_walk.STATES]])
+
+  def _make_room(self, group: int) -> None:
+    """Makes the arrays of a group longer."""
+    self._record = _with_room(self._record, group, self._max_bytes)
+    self._chain = Chain([core_walk.walk_cores.on(self._record)])
 
   def _check_core_histories(self) -> None:
     most = self._max_core_histories

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, require
 from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -23,12 +22,14 @@ from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.infoset_features import Float32s, tensor_size
-from spiel_cfr.games.private_moves import saved_game
+from spiel_cfr.games.private_moves import saved_game, saved_payoff
 from spiel_cfr.games.private_moves.infoset_states import InfosetStates, OfInfosets
 from spiel_cfr.games.private_moves.rectangles import Rectangles, placed_rectangles
 from spiel_cfr.games.private_moves.shared_rectangles import SharedRectangles
 from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplex
 
+# The forms of payoffs in files that `restored` reads.
+PAYOFF_FORMS = (Rectangles.form, SharedRectangles.form)
 _PLAYERS = (0, 1)
 
 
@@ -91,29 +92,30 @@ class PrivateMovesGame(CompiledGame):
     """Writes the game to a file, without the names of infosets: OpenSpiel's states have them.
 
     Raises:
-      UnsupportedGameError: the names are a function of the caller, OpenSpiel can't load the game from its string, or
-        the game has shared subgames.
+      UnsupportedGameError: the names are a function of the caller, or OpenSpiel can't load the game from its string.
       OSError: the file can't be written.
     """
-    if not isinstance(self._payoff, Rectangles):
-      raise errors.UnsupportedGameError(
-        f"{self} has shared subgames, and such games are not saved: compile it again."
-      )
     saved_game.check_names(self.view)
     header = dataclasses.asdict(self.facts) | {
-      "payoff_form": Rectangles.form,
+      "payoff_form": self._payoff.form,
       "num_players": 2,
       "num_core_histories": self.num_core_histories,
       "own_histories": self._own_histories,
     }
+    if isinstance(self._payoff, SharedRectangles):
+      payoff_arrays = saved_payoff.shared_arrays(self._payoff)
+    else:
+      payoff_arrays = saved_payoff.rectangle_arrays(self._payoff, self._places)
+    files.write(path, KIND, FORMAT, header, saved_game.state_arrays(self._states) | payoff_arrays)
+
+  @property
+  def _places(self) -> list[Int64s]:
+    """For each player, the place of each sequence among its sequences in the layout, in order of discovery."""
     sequences = np.split(self.all_action_sequences, [len(self.actions[0])])
-    places = [
+    return [
       np.append(0, of_player - tree.root)
       for of_player, tree in zip(sequences, self.treeplexes, strict=True)
     ]
-    files.write(
-      path, KIND, FORMAT, header, saved_game.to_arrays(self._states, self._payoff, places)
-    )
 
   def __getstate__(self) -> dict[str, Any]:
     """Leaves out the view of a game that OpenSpiel can't load again."""
@@ -197,11 +199,18 @@ def restored(header: Mapping[str, Any], arrays: files.Arrays, facts: GameFacts) 
   Raises:
     KeyError, ValueError: `PrivateMovesGame.save` can't have written the file.
   """
-  states, rows, payoffs = saved_game.from_arrays(arrays, facts.num_distinct_actions)
+  states = saved_game.infoset_states(arrays, facts.num_distinct_actions)
   count, own_histories = header["num_core_histories"], header["own_histories"]
   require(type(own_histories) is bool, "own_histories is true or false")
   require(type(count) is int and 0 < count <= facts.num_terminals, "core histories are counted")
-  saved_game.check_sums(payoffs, facts.constant_sum)
-  place_payoff = functools.partial(placed_rectangles, rows, payoffs)
+  shares_subgames = header["payoff_form"] == SharedRectangles.form
+  if shares_subgames:
+    place_payoff: Any = functools.partial(saved_payoff.placed_shared_rectangles, arrays)
+  else:
+    num_sequences = [1 + int(states.num_actions(player).sum()) for player in _PLAYERS]
+    rows, payoffs = saved_payoff.discovered_rectangles(arrays, num_sequences)
+    place_payoff = functools.partial(placed_rectangles, rows, payoffs)
   view: Literal["history"] | None = "history" if own_histories else None
-  return PrivateMovesGame(facts, states, count, place_payoff, False, view)
+  game = PrivateMovesGame(facts, states, count, place_payoff, shares_subgames, view)
+  saved_payoff.check_sums(game.payoff.payoffs, facts.constant_sum)
+  return game

@@ -1,7 +1,7 @@
-"""Files of games in private moves form: the arrays that are written, and the checks of arrays that are read.
+"""Files of games in private moves form: writes the histories of infosets, and checks those that are read.
 
-A file has no infostates. A loaded game makes them on demand, from states of the game that OpenSpiel loads from its
-string.
+`saved_payoff` does the same for payoffs. A file has no infostates. A loaded game makes them on demand, from states of
+the game that OpenSpiel loads from its string.
 """
 
 from collections.abc import Mapping
@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, require, require_array
+from spiel_cfr._numba.arrays import Int64s, require, require_array
 from spiel_cfr._util import files
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.private_moves.infoset_states import InfosetStates, PlayerInfosets
-from spiel_cfr.games.private_moves.rectangles import DiscoveredRows, Rectangles
 
 
 def check_names(view: GameView) -> None:
@@ -35,55 +34,27 @@ def check_names(view: GameView) -> None:
     )
 
 
-def to_arrays(states: InfosetStates, payoff: Rectangles, places: list[Int64s]) -> files.Arrays:
-  """Returns the arrays of a file.
-
-  Args:
-    states: the histories of infosets.
-    payoff: the payoffs.
-    places: for each player, int64 (sequences,). The place of each sequence in `Rows.class_of_sequence`; sequences are
-      in order of discovery.
-  """
+def state_arrays(states: InfosetStates) -> files.Arrays:
+  """Returns the arrays of a file for the histories of infosets."""
   lists = states.action_lists
   arrays: files.Arrays = {
     "actions": np.array([action for actions in lists for action in actions], np.int64),
     "list_lengths": np.array([len(actions) for actions in lists], np.int64),
     "chance_action": states.chance_action,
     "chance_before": states.chance_before,
-    "rows": np.stack([rows.row_of_rectangle for rows in payoff.rows]).astype(np.int32),
-    "payoffs": payoff.payoffs,
   }
-  for player, (infosets, rows) in enumerate(zip(states.players, payoff.rows, strict=True)):
-    columns = infosets._asdict() | {
-      "classes": rows.class_of_sequence[places[player]].astype(np.int32),
-      "row_end": rows.first_entry_of_row[1:].astype(np.int64),
-      "entries": rows.class_of_entry.astype(np.int32),
-    }
-    arrays |= {f"{player}.{name}": array for name, array in columns.items()}
+  for player, infosets in enumerate(states.players):
+    arrays |= {f"{player}.{name}": array for name, array in infosets._asdict().items()}
   return arrays
 
 
-def from_arrays(
-  arrays: Mapping[str, Any], num_distinct_actions: int
-) -> tuple[InfosetStates, tuple[DiscoveredRows, DiscoveredRows], Float64s]:
-  """Returns the histories of infosets, both players' rows, and the payoffs of rectangles, from a file's arrays.
+def infoset_states(arrays: Mapping[str, Any], num_distinct_actions: int) -> InfosetStates:
+  """Returns the histories of infosets from a file's arrays.
 
   Raises:
     KeyError: an array is missing.
-    ValueError: `to_arrays` can't have returned an array. Kernels don't check indices, so all are checked here.
+    ValueError: `state_arrays` can't have returned an array. Kernels don't check indices, so all are checked here.
   """
-  states = _infoset_states(arrays, num_distinct_actions)
-  row_of_rectangle, payoffs = arrays["rows"], arrays["payoffs"]
-  require_array(row_of_rectangle, "rows", np.int32, 2, -1)
-  require_array(payoffs, "payoffs", np.float64, *row_of_rectangle.shape)
-  first, second = (
-    _rows(arrays, player, 1 + int(states.num_actions(player).sum()), row_of_rectangle[player])
-    for player in (0, 1)
-  )
-  return states, (first, second), payoffs
-
-
-def _infoset_states(arrays: Mapping[str, Any], num_distinct_actions: int) -> InfosetStates:
   action_lists = _action_lists(arrays["actions"], arrays["list_lengths"])
   action, before = arrays["chance_action"], arrays["chance_before"]
   require_array(action, "chance_action", np.int32, -1)
@@ -101,23 +72,6 @@ def _infoset_states(arrays: Mapping[str, Any], num_distinct_actions: int) -> Inf
     require((opponent >= 0) & (opponent < num_opponent_sequences), "opponents have their sequences")
     require((path >= -1) & (path < len(action)), "infosets have paths of chance")
   return states
-
-
-def check_sums(payoffs: Float64s, constant_sum: float | None) -> None:
-  """Checks that the payoffs of both players sum to the constant of the game.
-
-  Payoffs are multiplied by chance's probabilities, so a sum is a probability times the constant.
-
-  Raises:
-    ValueError: they do not.
-  """
-  if constant_sum is None:
-    return
-  sums = payoffs.sum(axis=0)
-  if constant_sum:
-    require((sums / constant_sum > 0) & (sums / constant_sum <= 1 + 1e-9), "payoffs sum to it")
-  else:
-    require(np.abs(sums) <= 1e-9 * np.abs(payoffs).max(initial=1.0), "payoffs sum to 0")
 
 
 def _action_lists(actions: Any, lengths: Any) -> list[tuple[int, ...]]:
@@ -147,21 +101,3 @@ def _infosets(arrays: Mapping[str, Any], player: int, length_of_list: Int64s) ->
     "infosets are discovered after their parents",
   )
   return infosets
-
-
-def _rows(
-  arrays: Mapping[str, Any], player: int, num_sequences: int, row_of_rectangle: Int32s
-) -> DiscoveredRows:
-  """Returns a player's rows, given its number of sequences and the row of each rectangle."""
-  classes, row_end, entries = (
-    arrays[f"{player}.{name}"] for name in ("classes", "row_end", "entries")
-  )
-  require_array(classes, "classes", np.int32, num_sequences)
-  require_array(row_end, "row_end", np.int64, -1)
-  require_array(entries, "entries", np.int32, -1)
-  require(np.diff(row_end, prepend=0) >= 0, "rows end after they begin")
-  require(len(entries) == (row_end[-1] if len(row_end) else 0), "entries are those of rows")
-  require((classes >= 0) & (classes <= num_sequences), "sequences have classes")
-  require((entries > 0) & (entries <= classes.max()), "rows have classes")
-  require((row_of_rectangle >= 0) & (row_of_rectangle < len(row_end)), "rectangles have rows")
-  return DiscoveredRows(classes, row_end, entries, row_of_rectangle)

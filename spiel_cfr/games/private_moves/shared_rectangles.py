@@ -363,7 +363,9 @@ def _row_matrix(rows: SubgameRows, subgame: int) -> Any:
   class_of_entry = rows.class_of_entry[first_entry[0] : first_entry[-1]]
   paying = slice(*rows.first_paying_of_subgame[subgame : subgame + 2])
   class_of_sequence = np.append(rows.class_of_paying[paying], rows.class_of_root[subgame])
-  num_classes, num_sequences = 1 + int(class_of_sequence.max()), len(class_of_sequence)
+  first_class, end_class = rows.first_class_of_subgame[subgame : subgame + 2].tolist()
+  # One more class for a root that is in no row.
+  num_classes, num_sequences = end_class - first_class + 1, len(class_of_sequence)
   in_row = scipy.sparse.csr_array(
     (np.ones(len(class_of_entry)), class_of_entry, first_entry - first_entry[0]),
     shape=(end_row - first_row, num_classes),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int64s, Integers, Uint32s, unlocked, unpickled
+from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, Uint32s, unlocked, unpickled
 from spiel_cfr._numba.records import Indices
 from spiel_cfr.games.private_moves.core_histories import CoreHistories
 from spiel_cfr.games.private_moves.cut_groups import Groups
@@ -134,38 +134,51 @@ def owners(first: Indices) -> Int64s:
 
 def subgame_rows(infosets: SubgameInfosets, walked: CoreHistories, player: int) -> SubgameRows:
   """Returns a player's rows of all subgames, numbered from 0 in each subgame."""
-  rows, starts, count = walked.players[player], walked.starts, infosets.num_subgames
+  rows, starts = walked.players[player], walked.starts
   first_row, root = starts.row[player], infosets.root_of_subgame
-  first_entry = np.append(0, rows.row_end)
+  first_entry = _indices(np.append(0, rows.row_end))
   # The walk numbers classes from 1 on, subgame by subgame.
-  largest_class = np.append(0, np.maximum.accumulate(rows.entries))
+  largest_class = np.append(np.int32(0), np.maximum.accumulate(rows.entries))
   first_class = largest_class[first_entry[first_row]].astype(np.int64)
+  del largest_class
   class_of_root = rows.classes[root[:-1]]
   paying = infosets.paying_sequences()
   first_paying = np.searchsorted(paying, root)
-  subgame_of_paying, subgame_of_entry, subgame_of_rectangle = (
-    np.repeat(np.arange(count), np.diff(first))
-    for first in (first_paying, first_entry[first_row], starts.rectangle)
-  )
   return SubgameRows(
     first_class_of_subgame=_indices(first_class),
     class_of_root=_indices(
       np.where(class_of_root > 0, class_of_root - 1 - first_class[:-1], np.diff(first_class))
     ),
     first_paying_of_subgame=_indices(first_paying),
-    class_of_paying=_indices(rows.classes[paying] - 1 - first_class[subgame_of_paying]),
+    class_of_paying=_numbers_in_subgame(rows.classes[paying], 1 + first_class, first_paying),
     first_row_of_subgame=_indices(first_row),
-    first_entry_of_row=_indices(first_entry),
-    class_of_entry=_indices(rows.entries - 1 - first_class[subgame_of_entry]),
-    row_of_rectangle=_indices(walked.rows[player] - first_row[subgame_of_rectangle]),
+    first_entry_of_row=first_entry,
+    class_of_entry=_numbers_in_subgame(
+      rows.entries, 1 + first_class, first_entry[first_row].astype(np.int64)
+    ),
+    row_of_rectangle=_numbers_in_subgame(walked.rows[player], first_row, starts.rectangle),
   )
+
+
+def _numbers_in_subgame(numbers: Int32s, first_number: Int64s, begin: Int64s) -> Uint32s:
+  """Returns numbers that begin at 0 in each subgame.
+
+  Args:
+    numbers: int32 (n,). Numbers that go on from one subgame to the next, subgame by subgame.
+    first_number: int64 (subgames + 1,). The first number of each subgame.
+    begin: int64 (subgames + 1,). The place in `numbers` at which each subgame begins.
+  """
+  result = _indices(numbers)
+  result -= np.repeat(_indices(first_number[:-1]), np.diff(begin))
+  return result
 
 
 def group_members(
   subtrees: PlayerSubtrees, groups: Groups, player: int, placed: Uint32s
 ) -> GroupMembers:
   """Returns a player's members of groups; `placed` has the layout's number of each sequence of the whole game."""
-  images, (group, history) = subtrees.paying_images(), groups.members[player]
+  first_position, positions = subtrees.place_paying_sequences(placed)
+  group, history = groups.members[player]
   place, embedding = subtrees.place_of_history[history], subtrees.embedding_of_history[history]
   order = np.lexsort((subtrees.copy_at_cut[place], embedding, group))
   group, place, embedding = group[order], place[order], embedding[order]
@@ -175,11 +188,11 @@ def group_members(
   num_groups = len(groups.subgame)
   return GroupMembers(
     first_bundle_of_group=_indices(np.searchsorted(group[first_member], np.arange(num_groups + 1))),
-    first_position_of_bundle=_indices(images.first[embedding[first_member]]),
+    first_position_of_bundle=_indices(first_position[embedding[first_member]]),
     first_member_of_bundle=_indices(np.append(first_member, len(group))),
     copy_of_member=_indices(subtrees.copy_at_cut[place]),
     root_of_member=placed[subtrees.sequence_at_cut[place]],
-    positions=placed[images.copy_0],
+    positions=positions,
   )
 
 

@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int32s, Int64s, Integers
+from spiel_cfr._numba.arrays import Int32s, Int64s
 from spiel_cfr.games.private_moves.core_histories import CoreHistories
 from spiel_cfr.games.private_moves.cores import Split
 from spiel_cfr.games.private_moves.cut_groups import find_groups
@@ -54,18 +54,18 @@ class _InfosetsBelowCut(NamedTuple):
   """One player's infosets below the cut, in the order of the whole game.
 
   Attributes:
-    parent: int64 (infosets,). The sequence of the whole game above each infoset.
-    legal: int64 (infosets,). The list of legal actions at each infoset.
-    opponent_sequence: int64 (infosets,). A sequence of the opponent that, with the infoset, is a history.
-    trunk_path: int64 (infosets,). The path of chance of that history up to the cut, or -1.
-    subgame_path: int64 (infosets,). The path of chance of that history in its subgame, or -1.
+    parent: int32 (infosets,). The sequence of the whole game above each infoset.
+    legal: int32 (infosets,). The list of legal actions at each infoset.
+    opponent_sequence: int32 (infosets,). A sequence of the opponent that, with the infoset, is a history.
+    trunk_path: int32 (infosets,). The path of chance of that history up to the cut, or -1.
+    subgame_path: int32 (infosets,). The path of chance of that history in its subgame, or -1.
   """
 
-  parent: Int64s
-  legal: Int64s
-  opponent_sequence: Int64s
-  trunk_path: Int64s
-  subgame_path: Int64s
+  parent: Int32s
+  legal: Int32s
+  opponent_sequence: Int32s
+  trunk_path: Int32s
+  subgame_path: Int32s
 
 
 class _JoinedPaths(NamedTuple):
@@ -73,13 +73,13 @@ class _JoinedPaths(NamedTuple):
 
   Attributes:
     subgame_path: int64 (paths,). The path in the subgame at whose end each path ends.
-    before: int64 (paths,). The path of the whole game before the last action of each path, or -1.
-    of_infoset: int64 (infosets,). The path of the whole game of each infoset, or -1.
+    before: int32 (paths,). The path of the whole game before the last action of each path, or -1.
+    of_infoset: int32 (infosets,). The path of the whole game of each infoset, or -1.
   """
 
   subgame_path: Int64s
-  before: Int64s
-  of_infoset: Int64s
+  before: Int32s
+  of_infoset: Int32s
 
 
 class SharedSubgames:
@@ -88,10 +88,11 @@ class SharedSubgames:
   def __init__(self, cut: Cut, split: Split, walked: CoreHistories) -> None:
     """Takes the cut, cores and sights, and the walks of the subgames."""
     self._cut, self._walked = cut, walked
-    num_actions = np.array([len(actions) for actions in split.action_lists])
+    num_actions = np.array([len(actions) for actions in split.action_lists], np.int32)
     # For each player, the list of legal actions at each infoset of the subgames.
     self._legal = [
-      legal[of_player.seen] for of_player, legal in zip(walked.players, split.legal, strict=True)
+      legal[of_player.seen].astype(np.int32)
+      for of_player, legal in zip(walked.players, split.legal, strict=True)
     ]
     self._subtrees = [
       PlayerSubtrees(
@@ -138,7 +139,9 @@ class SharedSubgames:
         (above.chance_path, path),
       )
       result.append(
-        PlayerInfosets(*(np.concatenate(column).astype(np.int32) for column in columns))
+        PlayerInfosets(
+          *(np.concatenate(column, dtype=np.int32, casting="same_kind") for column in columns)
+        )
       )
     action = action_of_event[walked.chance_event[paths.subgame_path]]
     return (
@@ -155,11 +158,11 @@ class SharedSubgames:
       history, walked.opponent_sequence[witness], self._cut.subgame_of_history[history]
     )
     return _InfosetsBelowCut(
-      parent=subtrees.parents(infoset, copy),
+      parent=subtrees.parents(infoset, copy).astype(np.int32),
       legal=self._legal[player][witness],
-      opponent_sequence=opponent_sequence,
-      trunk_path=self._cut.trunk.at_cut.chance_path[history],
-      subgame_path=walked.chance_path[witness].astype(np.int64),
+      opponent_sequence=opponent_sequence.astype(np.int32),
+      trunk_path=self._cut.trunk.at_cut.chance_path[history].astype(np.int32),
+      subgame_path=walked.chance_path[witness],
     )
 
   def payoff(self, placements: list[Placement]) -> SharedRectangles:
@@ -180,39 +183,46 @@ class SharedSubgames:
       subgame_of_group=groups.subgame.astype(np.uint32),
       reach_of_group=groups.reach,
       first_rectangle_of_subgame=walked.starts.rectangle.astype(np.uint32),
-      payoff=np.concatenate([walked.payoff, payoff_of_leaf]).astype(np.uint32),
+      payoff=np.concatenate([walked.payoff, payoff_of_leaf], dtype=np.uint32, casting="unsafe"),
       payoffs=np.concatenate([walked.payoffs, trunk.leaf_payoffs], axis=1),
       treeplexes=[placed.treeplex for placed in placements],
     )
 
 
 def _join_paths(
-  num_trunk_paths: int, before_in_subgame: Int32s, trunk_path: Int64s, subgame_path: Int64s
+  num_trunk_paths: int, before_in_subgame: Int32s, trunk_path: Int32s, subgame_path: Int32s
 ) -> _JoinedPaths:
   """Joins the two parts of paths of chance, before the cut and in a subgame.
 
   Args:
     num_trunk_paths: the number of paths before the cut.
     before_in_subgame: int32 (paths of subgames,). The path in its subgame before the last action of each path, or -1.
-    trunk_path: int64 (infosets,). The first part of each infoset's path, or -1.
-    subgame_path: int64 (infosets,). The second part of each infoset's path, or -1.
+    trunk_path: int32 (infosets,). The first part of each infoset's path, or -1.
+    subgame_path: int32 (infosets,). The second part of each infoset's path, or -1.
   """
   size = len(before_in_subgame) + 1
 
-  def key(trunk_path: Int64s, subgame_path: Integers) -> Int64s:
-    return (1 + trunk_path) * size + 1 + subgame_path
+  def key(trunk_path: Int32s, subgame_path: Int32s) -> Int64s:
+    return (1 + trunk_path.astype(np.int64)) * size + 1 + subgame_path
 
-  new = keys = np.unique(key(trunk_path, subgame_path)[subgame_path >= 0])
+  goes_on = subgame_path >= 0
+  new = keys = np.unique(key(trunk_path[goes_on], subgame_path[goes_on]))
   # All beginnings of a path are paths.
   while len(new):
     before = before_in_subgame[new % size - 1]
     new = np.setdiff1d((new // size * size + 1 + before)[before >= 0], keys)
     keys = np.union1d(keys, new)
 
-  def number(trunk_path: Int64s, subgame_path: Integers) -> Int64s:
-    joined = num_trunk_paths + np.searchsorted(keys, key(trunk_path, subgame_path))
-    return np.where(subgame_path >= 0, joined, trunk_path)
+  def number(trunk_path: Int32s, subgame_path: Int32s) -> Int32s:
+    result, goes_on = trunk_path.copy(), subgame_path >= 0
+    joined = key(trunk_path[goes_on], subgame_path[goes_on])
+    result[goes_on] = num_trunk_paths + np.searchsorted(keys, joined)
+    return result
 
   last = keys % size - 1
-  before = before_in_subgame[last].astype(np.int64)
-  return _JoinedPaths(last, number(keys // size - 1, before), number(trunk_path, subgame_path))
+  trunk_path_of_key = (keys // size - 1).astype(np.int32)
+  return _JoinedPaths(
+    subgame_path=last,
+    before=number(trunk_path_of_key, before_in_subgame[last]),
+    of_infoset=number(trunk_path, subgame_path),
+  )

@@ -3,15 +3,21 @@
 `subgames` explains the terms with an example.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, concatenated_ranges
+from spiel_cfr._numba.arrays import (
+  Int32s,
+  Int64s,
+  Integers,
+  Uint32s,
+  concatenated_ranges,
+)
 from spiel_cfr.games.private_moves.merged_rows import PlayerRows
 from spiel_cfr.games.sequence_form.treeplex import infoset_depths
 
 _ROOT = -1
+# Embeddings whose sequences are looked up at a time, about a thousand each.
+_EMBEDDINGS_AT_A_TIME = 1 << 9
 
 
 class SubgameInfosets:
@@ -21,25 +27,30 @@ class SubgameInfosets:
 
   Attributes:
     walked: PlayerRows. The infosets, and the rows of sequences with payoffs.
-    num_actions: int64 (infosets,). The number of actions of each infoset.
-    first_sequence: int64 (infosets,). The sequence of action 0 of each infoset.
-    depth: int64 (infosets,). The number of infosets above each infoset, in its subgame.
+    num_actions: int32 (infosets,). The number of actions of each infoset.
+    first_sequence: int32 (infosets,). The sequence of action 0 of each infoset.
+    depth: int32 (infosets,). The number of infosets above each infoset, in its subgame.
     first_infoset_of_subgame: int64 (subgames + 1,). The first infoset of each subgame, then the number of infosets.
     root_of_subgame: int64 (subgames + 1,). The root of each subgame, then the number of sequences.
   """
 
   def __init__(
-    self, walked: PlayerRows, first_infoset: Int64s, root: Int64s, num_actions: Int64s
+    self, walked: PlayerRows, first_infoset: Int64s, root: Int64s, num_actions: Int32s
   ) -> None:
     """Takes infosets and rows, the first infoset and the root of each subgame, and the numbers of actions."""
     self.walked, self.num_actions = walked, num_actions
     self.first_infoset_of_subgame, self.root_of_subgame = first_infoset, root
-    subgame = np.repeat(np.arange(len(root) - 1), np.diff(first_infoset))
-    # Each subgame up to the infoset's own has a root before it.
-    self.first_sequence = 1 + subgame + np.cumsum(num_actions) - num_actions
-    infoset_of_sequence = np.full(root[-1], -1)
-    action_sequences = concatenated_ranges(self.first_sequence, num_actions)
-    infoset_of_sequence[action_sequences] = np.repeat(np.arange(len(num_actions)), num_actions)
+    # The number of roots before the infoset: one for each subgame up to its own.
+    num_roots = np.repeat(np.arange(1, len(root)), np.diff(first_infoset))
+    first_sequence = num_roots + np.cumsum(num_actions) - num_actions
+    self.first_sequence = first_sequence.astype(np.int32)
+    del num_roots, first_sequence
+    is_root = np.zeros(root[-1], np.bool_)
+    is_root[root[:-1]] = True
+    infoset_of_sequence = np.full(root[-1], -1, np.int32)
+    infoset_of_sequence[~is_root] = np.repeat(
+      np.arange(len(num_actions), dtype=np.int32), num_actions
+    )
     self.depth = infoset_depths(infoset_of_sequence[walked.parent])
 
   @property
@@ -47,7 +58,7 @@ class SubgameInfosets:
     """Number of subgames."""
     return len(self.root_of_subgame) - 1
 
-  def subgame_of(self, infosets: Int64s) -> Int64s:
+  def subgame_of(self, infosets: Integers) -> Int64s:
     """Returns the subgame of each of some infosets."""
     result: Int64s = np.searchsorted(self.first_infoset_of_subgame, infosets, side="right") - 1
     return result
@@ -66,28 +77,28 @@ class _Union:
   player has seen the same at them.
 
   Attributes:
-    images: list of int32 arrays. For each subtree, the sequence of the subtree for each sequence below the roots of its
+    image: int32 (images,). For each subtree, the sequence of the subtree for each sequence below the roots of its
       subgames, subgame by subgame.
-    parents: list of int64 arrays. The sequence of the subtree above each infoset, or `_ROOT`.
-    witnesses: list of int64 arrays. One of the infosets of subgames that were merged into each infoset.
+    parents: list of int32 arrays. The sequence of the subtree above each infoset, or `_ROOT`.
+    witnesses: list of int32 arrays. One of the infosets of subgames that were merged into each infoset.
     sizes: list of int. The number of infosets of each subtree.
   """
 
-  def __init__(self, subgames: SubgameInfosets) -> None:
-    """Begins without subtrees."""
+  def __init__(self, subgames: SubgameInfosets, num_images: int) -> None:
+    """Begins without subtrees; `num_images` is the length of `image` with all subtrees."""
     self._subgames = subgames
     self._num_seen = 1 + int(subgames.walked.seen.max(initial=0))
     # The sequence of the current subtree for each sequence of its subgames.
-    self._image = np.zeros(subgames.root_of_subgame[-1], np.int64)
-    self._num_sequences = 0
-    none: Int64s = np.zeros(0, np.int64)
-    self.images: list[Int32s] = []
+    self._current_image = np.zeros(subgames.root_of_subgame[-1], np.int32)
+    self._num_sequences = self._num_images = 0
+    none: Int32s = np.zeros(0, np.int32)
+    self.image = np.empty(num_images, np.int32)
     self.parents, self.witnesses, self.sizes = [none], [none], list[int]()
 
   def add_subtree(self, subgames: Int64s) -> None:
     """Adds the union of some subgames, from the infosets below the roots downwards."""
     root, first_infoset = self._subgames.root_of_subgame, self._subgames.first_infoset_of_subgame
-    self._image[root[subgames]] = _ROOT
+    self._current_image[root[subgames]] = _ROOT
     infosets = concatenated_ranges(
       first_infoset[subgames], first_infoset[subgames + 1] - first_infoset[subgames]
     )
@@ -97,14 +108,14 @@ class _Union:
     ]
     self.sizes.append(sum(num_merged))
     below_roots = concatenated_ranges(root[subgames] + 1, root[subgames + 1] - root[subgames] - 1)
-    self.images.append(self._image[below_roots].astype(np.int32))
+    begin, self._num_images = self._num_images, self._num_images + len(below_roots)
+    self.image[begin : self._num_images] = self._current_image[below_roots]
 
   def _merge(self, infosets: Int64s) -> int:
     """Merges infosets of one depth, and returns the number of infosets that they become."""
     subgames = self._subgames
-    parent = self._image[subgames.walked.parent[infosets]]
-    seen: Int64s = subgames.walked.seen[infosets].astype(np.int64)
-    keys: Int64s = (1 + parent) * self._num_seen + seen
+    parent = self._current_image[subgames.walked.parent[infosets]].astype(np.int64)
+    keys: Int64s = (1 + parent) * self._num_seen + subgames.walked.seen[infosets]
     keys, first, merged = np.unique(keys, return_index=True, return_inverse=True)
     witness = infosets[first]
     num_actions = subgames.num_actions[witness]
@@ -112,22 +123,10 @@ class _Union:
     self._num_sequences += int(num_actions.sum())
     num_actions = subgames.num_actions[infosets]
     action_sequences = concatenated_ranges(subgames.first_sequence[infosets], num_actions)
-    self._image[action_sequences] = concatenated_ranges(first_sequence[merged], num_actions)
-    self.parents.append(keys // self._num_seen - 1)
-    self.witnesses.append(witness)
+    self._current_image[action_sequences] = concatenated_ranges(first_sequence[merged], num_actions)
+    self.parents.append((keys // self._num_seen - 1).astype(np.int32))
+    self.witnesses.append(witness.astype(np.int32))
     return len(keys)
-
-
-class Images(NamedTuple):
-  """Sequences of the whole game for the paying sequences of a subgame, embedding by embedding.
-
-  Attributes:
-    first: int64 (embeddings,). The first element of each embedding in `copy_0`.
-    copy_0: int64 (images,). The sequence of copy 0 for each paying sequence of the embedded subgame.
-  """
-
-  first: Int64s
-  copy_0: Int64s
 
 
 class PlayerSubtrees:
@@ -148,12 +147,12 @@ class PlayerSubtrees:
     first_image: int64 (embeddings,). The first element of each embedding in `image`.
     image: int32 (images,). The sequence of the subtree for each sequence below the root of the embedded subgame,
       embedding by embedding.
-    parent: int64 (infosets,). The sequence of the subtree above each infoset, or `_ROOT`.
-    witness: int64 (infosets,). One of the infosets of subgames that were merged into each infoset.
-    subtree: int64 (infosets,). The subtree of each infoset.
+    parent: int32 (infosets,). The sequence of the subtree above each infoset, or `_ROOT`.
+    witness: int32 (infosets,). One of the infosets of subgames that were merged into each infoset.
+    subtree: int32 (infosets,). The subtree of each infoset.
     num_copies: int64 (infosets,). The number of copies of each infoset.
-    copy_0: int64 (sequences,). The number of the first copy of each sequence in the whole game.
-    stride: int64 (sequences,). The distance from one copy of a sequence to the next.
+    copy_0: uint32 (sequences,). The number of the first copy of each sequence in the whole game.
+    stride: int32 (sequences,). The distance from one copy of a sequence to the next.
   """
 
   def __init__(
@@ -209,30 +208,30 @@ class PlayerSubtrees:
       np.zeros_like(num_copies), num_copies
     )
 
-  def _embedding(self, subtree: Int64s, subgame: Int64s) -> Int64s:
+  def _embedding(self, subtree: Integers, subgame: Int64s) -> Int64s:
     """Returns the embeddings of subgames in subtrees."""
-    keys = subtree * self.subgames.num_subgames + subgame
+    keys = subtree.astype(np.int64) * self.subgames.num_subgames + subgame
     result: Int64s = np.searchsorted(self.embeddings, keys)
     return result
 
   def _merge(self, subgames_of_subtree: list[Int64s]) -> None:
     """Makes the infosets of the subtrees."""
-    union = _Union(self.subgames)
-    for subgames in subgames_of_subtree:
-      union.add_subtree(subgames)
-    self.parent, self.witness = np.concatenate(union.parents), np.concatenate(union.witnesses)
-    self.subtree = np.repeat(np.arange(len(union.sizes)), union.sizes)
-    self.num_copies = self._num_copies_of_subtree[self.subtree]
-    self.image = np.concatenate(union.images)
     num_images = (np.diff(self.subgames.root_of_subgame) - 1)[self.embedded_subgames()]
     self.first_image = np.cumsum(num_images) - num_images
+    union = _Union(self.subgames, int(num_images.sum()))
+    for subgames in subgames_of_subtree:
+      union.add_subtree(subgames)
+    self.image = union.image
+    self.parent, self.witness = np.concatenate(union.parents), np.concatenate(union.witnesses)
+    self.subtree = np.repeat(np.arange(len(union.sizes), dtype=np.int32), union.sizes)
+    self.num_copies = self._num_copies_of_subtree[self.subtree]
 
   def _number_sequences(self, num_trunk_sequences: int) -> None:
     """Numbers the sequences of all copies in the whole game."""
     num_actions = self.subgames.num_actions[self.witness]
     num_sequences = self.num_copies * num_actions
     first = num_trunk_sequences + np.cumsum(num_sequences) - num_sequences
-    self.copy_0 = concatenated_ranges(first, num_actions)
+    self.copy_0 = concatenated_ranges(first, num_actions).astype(np.uint32)
     self.stride = np.repeat(num_actions, num_actions)
 
   def embedded_subgames(self) -> Int64s:
@@ -288,13 +287,28 @@ class PlayerSubtrees:
     result: Int64s = self.copy_0[sequences] + copies * self.stride[sequences]
     return result
 
-  def paying_images(self) -> Images:
-    """Returns the sequences of the whole game that the paying sequences of subgames become."""
+  def place_paying_sequences(self, placed: Uint32s) -> tuple[Int64s, Uint32s]:
+    """Returns the sequences of the layout that the paying sequences of subgames become.
+
+    Args:
+      placed: uint32 (sequences,). The layout's number of each sequence of the whole game.
+
+    Returns:
+      int64 (embeddings,). The first element of each embedding in the second array.
+      uint32. For each embedding, the sequence of copy 0 for each paying sequence of the embedded subgame.
+    """
     subgame, root = self.embedded_subgames(), self.subgames.root_of_subgame
     paying = self.subgames.paying_sequences()
     first_paying = np.searchsorted(paying, root)
     num_paying = np.diff(first_paying)[subgame]
-    walked = paying[concatenated_ranges(first_paying[subgame], num_paying)]
+    first = np.cumsum(num_paying) - num_paying
+    # From a sequence of the walk to its place in `image`.
     shift = self.first_image - root[:-1][subgame] - 1
-    image = self.image[walked + np.repeat(shift, num_paying)]
-    return Images(np.cumsum(num_paying) - num_paying, self.copy_0[image])
+    result = np.empty(num_paying.sum(), np.uint32)
+    for begin in range(0, len(subgame), _EMBEDDINGS_AT_A_TIME):
+      some = slice(begin, begin + _EMBEDDINGS_AT_A_TIME)
+      count = num_paying[some]
+      walked = paying[concatenated_ranges(first_paying[subgame[some]], count)]
+      image = self.image[walked + np.repeat(shift[some], count)]
+      result[first[begin] : first[begin] + len(walked)] = placed[self.copy_0[image]]
+    return first, result

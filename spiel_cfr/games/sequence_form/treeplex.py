@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import LINE, Int64s, Uint32s, Uint64s, range_starts
+from spiel_cfr._numba.arrays import (
+  LINE,
+  Int32s,
+  Int64s,
+  Uint32s,
+  Uint64s,
+  pieces,
+  range_starts,
+)
 
 # Columns of `Treeplex.groups`.
 FIRST_SEQUENCE, STRIDE, COUNT, ACTIONS, FIRST_INFOSET, DEPTH = range(6)
@@ -152,22 +160,25 @@ def build_treeplex(
     states = np.arange(num_infosets)
   # The sequence of each infoset's action 0 in the order of discovery; `sequences` converts this order to the layout.
   first_action = 1 + range_starts(num_actions)
-  infoset_of_action = np.repeat(np.arange(num_infosets), num_actions)
-  sequences = np.zeros(1 + len(infoset_of_action), np.int64)
+  # The empty sequence belongs to no infoset.
+  infoset_of_sequence = np.repeat(
+    np.arange(-1, num_infosets, dtype=np.int32), np.append(1, num_actions)
+  )
+  depth = infoset_depths(infoset_of_sequence[parents])
+  sequences = np.zeros(len(infoset_of_sequence), np.uint32)
   sequences[0] = root
-  depth = infoset_depths(np.append(-1, infoset_of_action)[parents])
+  del infoset_of_sequence
 
-  position = np.zeros(num_infosets, np.int64)
-  first_sequence = np.zeros(num_infosets, np.int64)
-  stride = np.zeros(num_infosets, np.int64)
-  layout_parent = np.zeros(num_infosets, np.uint32)
+  position, first_sequence, stride, layout_parent = (
+    np.zeros(num_infosets, np.uint32) for _ in range(4)
+  )
   groups: list[tuple[int, int, int, int, int, int]] = []
   end, num_laid_out = root + 1, 0
   by_depth = np.argsort(depth, kind="stable")
   for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1):
-    keys: Sequence[Any] = _state_order(sequences[parents[level]], states[level])
-    if ranks is not None:
-      keys = [ranks[level]]
+    keys: Sequence[Any] = (
+      _state_order(sequences[parents[level]], states[level]) if ranks is None else [ranks[level]]
+    )
     level = level[np.lexsort((*keys, num_actions[level]))]
     for group in np.split(level, np.flatnonzero(np.diff(num_actions[level])) + 1):
       count, length = len(group), -(-len(group) // LINE) * LINE
@@ -194,12 +205,10 @@ def build_treeplex(
     groups=np.array(groups, np.uint64).reshape(-1, COLUMNS),
     parent=layout_parent,
   )
-  return Placement(
-    treeplex, *(array.astype(np.uint32) for array in (sequences, position, first_sequence, stride))
-  )
+  return Placement(treeplex, sequences, position, first_sequence, stride)
 
 
-def _state_order(parents: Int64s, states: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+def _state_order(parents: Uint32s, states: Int64s) -> tuple[Uint32s, Int64s, Int64s]:
   """Returns sort keys for `np.lexsort` that make infosets of one public state neighbours.
 
   Public states are in the order of their first parents, and infosets of a public state in the order of their parents.
@@ -211,18 +220,20 @@ def _state_order(parents: Int64s, states: Int64s) -> tuple[Int64s, Int64s, Int64
   return parents, state, first_parent[state]
 
 
-def infoset_depths(above: Int64s) -> Int64s:
+def infoset_depths(above: Int32s) -> Int32s:
   """Returns the number of a player's infosets above each of its infosets.
 
   Args:
-    above: int64 (infosets,). The player's nearest infoset above each infoset; -1 if there is none.
+    above: int32 (infosets,). The player's nearest infoset above each infoset; -1 if there is none.
   """
-  depths = np.zeros(len(above), np.int64)
-  infosets = np.flatnonzero(above >= 0)
-  ancestors = above[infosets]
-  while len(infosets):
-    depths[infosets] += 1
-    ancestors = above[ancestors]
-    has_ancestor = ancestors >= 0
-    infosets, ancestors = infosets[has_ancestor], ancestors[has_ancestor]
+  depths = np.zeros(len(above), np.int32)
+  for piece in pieces(len(above)):
+    depths_of_piece, ancestors = depths[piece], above[piece]
+    infosets = np.flatnonzero(ancestors >= 0)
+    ancestors = ancestors[infosets]
+    while len(infosets):
+      depths_of_piece[infosets] += 1
+      ancestors = above[ancestors]
+      has_ancestor = ancestors >= 0
+      infosets, ancestors = infosets[has_ancestor], ancestors[has_ancestor]
   return depths
