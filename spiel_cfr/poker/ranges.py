@@ -121,7 +121,7 @@ def _expand(name: str, part: str) -> list[tuple[int, int, str]]:
     return [first_class]
   last_high, last_low, last_suffix = _parse_class(end, part)
   if suffix == last_suffix and high - low == last_high - last_low:
-    return _shifted(*sorted((high, last_high)), high - low, suffix)
+    return _shifted(min(high, last_high), max(high, last_high), high - low, suffix)
   if suffix == last_suffix and high == last_high != last_low and high != low:
     return [(high, rank, suffix) for rank in range(min(low, last_low), max(low, last_low) + 1)]
   raise _not_a_range(
