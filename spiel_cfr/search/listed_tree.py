@@ -215,7 +215,7 @@ class ListedTree(ForestTree):
     return reach.astype(np.float64)
 
   def described(self, number: int) -> str:
-    counts = " x ".join(str(len(self.names(number, player))) for player in (0, 1))
+    counts = " x ".join(map(str, self.num_private_states(number)))
     nodes = self.histories_of[number]
     history = " ".join(map(str, self.histories.history(int(nodes[0]))))
     return f"{len(nodes):,} histories such as [{history}], {counts} private states"

@@ -107,16 +107,16 @@ def test_public_states_from_the_root_on(name):
 
   # Segments of one decision, from the root on, with the blueprint's probabilities.
   view = tree.game.view
-  segments, seen = [Segment(view, [view.new_initial_state()], None, 1, 10_000)], []
+  first = Segment(view, [view.new_initial_state()], None, 1, 10_000, PolicyReader(blueprint))
+  segments, seen = [first], []
   while segments:
     segment = segments.pop()
-    entries, _ = blueprint_arrays.read_blueprint(segment.tree.histories, PolicyReader(blueprint))
     for number in range(len(segment.tree)):
-      states, probabilities = segment.states_in(number, entries)
+      states, probabilities = segment.states_in(number)
       histories = [tuple(state.history()) for state in states]
       node = segment.path(histories[0])[-1]
       if segment.tree.histories.mover[node] >= 0 and segment.tree.histories.infoset[node] < 0:
-        segments.append(segment.segment_below(number, entries))
+        segments.append(segment.segment_below(number))
       else:
         seen.append(dict(zip(histories, probabilities.T.tolist(), strict=True)))
   assert sorted(map(sorted, seen)) == sorted(map(sorted, wanted.values()))
@@ -256,6 +256,32 @@ def test_bad_input():
     SearchBot(blueprint, 0).get_policy(first["leduc_poker"])
   assert SearchBot(blueprint, 1).get_policy(first["kuhn_poker"]) == []
   assert SearchBot(blueprint, 1).step(first["kuhn_poker"]) == pyspiel.INVALID_ACTION
+
+
+def test_a_given_solver_is_used():
+  blueprint = blueprint_of("kuhn_poker")
+  state = pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1)
+  named, counted, exact = (
+    SearchBot(blueprint, 0, **arguments).get_policy(state)
+    for arguments in ({"solver": "cfr+"}, {"solver": "cfr+", "iterations": 1000}, {})
+  )
+  assert named == counted != exact
+
+
+def test_an_error_raised_again_has_the_same_traceback():
+  bot, lengths = SearchBot({}, 0), []
+  state = next(states_of(pyspiel.load_game("kuhn_poker"), 0))
+  for _ in range(3):
+    with pytest.raises(errors.PolicyError) as raised:
+      bot.get_policy(state)
+    lengths.append(len(raised.traceback))
+  assert len(set(lengths)) == 1
+
+
+def test_reprs():
+  assert repr(SearchBot({}, 1)) == "<SearchBot of player 1 with dict>"
+  bot = SearchBot(None, 0, leaf_values=search.no_values)
+  assert repr(bot) == "<SearchBot of player 0 with leaf values>"
 
 
 def test_a_step_that_changes_nothing_leaves_the_blueprint_before_it(monkeypatch):

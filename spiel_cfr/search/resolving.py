@@ -19,7 +19,7 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, public_states
+from spiel_cfr.search.public_state_trees import DEFAULT_MAX_HISTORIES, public_states
 from spiel_cfr.search.search_step import SearchStep, search_step
 from spiel_cfr.search.search_tree import Blueprint, PublicState, SearchTree
 from spiel_cfr.search.subgame_solver import SubgameSolver
