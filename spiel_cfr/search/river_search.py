@@ -39,7 +39,7 @@ class RiverSearch(GameSearch):
   @property
   def size(self) -> int:
     return sum(
-      len(each.entries) for each in self._found.values() if isinstance(each, RiverSolution)
+      len(each.strategy) for each in self._found.values() if isinstance(each, RiverSolution)
     )
 
   def prepare(self) -> None:

@@ -101,7 +101,7 @@ class SubgameSolution:
   """The solution of a subgame.
 
   Attributes:
-    strategies: float64 (sequences,). Both strategies in behavioural form of the whole game: uniform at infosets to
+    strategies: float64 (sequences,). Both strategies in behavioral form of the whole game: uniform at infosets to
       which the player itself does not play, NaN outside the subgame. With bounds, also NaN at the opponent's infosets.
     values: by player, float64 (private states,). The counterfactual value of each private state: the expected payoff,
       less half of the constant to which returns sum, times the probability that chance and the other player's range
@@ -306,13 +306,13 @@ class Subgame:
     blueprints = [tree.blueprint(policy, searcher, given_ranges) for searcher in (0, 1)]
     values = [blueprints[1 - player].values(number) for player in (0, 1)]
     if is_safe:
-      searcher = self._searcher
+      searcher, opponent = self._searcher, 1 - self._searcher
       utilities = blueprints[searcher].action_values()
       response = (utilities == tree.per_infoset(utilities, np.maximum)).astype(np.float64)
       responses = tree.normalized(response, tree.uniform())
       played = np.where(tree.owned(searcher), policy, responses)
-      on_policy = tree.blueprint(played, 1 - searcher, given_ranges).on_policy(searcher)
-      values[searcher] = on_policy.values(number)
+      both_play = tree.blueprint(played, opponent, given_ranges).played_by(searcher)
+      values[searcher] = both_play.values(number)
     return values[0], values[1]
 
 

@@ -63,7 +63,7 @@ def resolve_rivers(game, blueprint, gadget="follow", player=None, iterations=200
     (rivers,) = tree.decisions(searcher)
     before = tree.blueprint(start, searcher)
     after, step = search_step(before, rivers, find_gadget(gadget), solver)
-    found[tree.owned(searcher)] = after.entries[tree.owned(searcher)]
+    found[tree.owned(searcher)] = after.policy[tree.owned(searcher)]
     steps.append(step)
   return forms.sequence_form(game, found), steps
 
@@ -326,7 +326,7 @@ def test_a_later_play_with_more_time_solves_a_river_again(monkeypatch):
     return RiverSolution(None, np.full(1, len(seconds_left)), gadget)
 
   monkeypatch.setattr(river_search, "solve_river", solve)
-  monkeypatch.setattr(RiverSolution, "policy", lambda solution, state: solution.entries[0])
+  monkeypatch.setattr(RiverSolution, "policy", lambda solution, state: solution.strategy[0])
   first, later = on_a_river(), on_a_river()
   later.apply_action(1)
   later.apply_action(2)
