@@ -169,7 +169,7 @@ class Subgame:
   def __repr__(self) -> str:
     options = "" if self._bounds is None else f", player {self._searcher} with bounds"
     if self._leaf_values is not None:
-      options += f", leaf values after {self._depth} moves"
+      options += f", leaf values at depth {self._depth}"
     return f"<Subgame of {self.public_state!r}{options}>"
 
   def _gadget(self, is_iterative: bool) -> Gadget:

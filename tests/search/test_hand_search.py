@@ -333,8 +333,8 @@ def test_a_later_play_with_more_time_solves_a_river_again(monkeypatch):
   options = SearchOptions(None, None, None, 60.0, 100)
   searched = river_search.RiverSearch(GameView(first.get_game()), 0, PolicyReader({}), options)
   now = time.perf_counter()
-  # A solution stays during a play. A later play has 60 seconds after 2, then 60 after 60.
-  plays = ((first, 2.0), (later, 60.0), (first, 60.0), (later, 600.0), (first, 61.0))
+  # A solution stays during a play. A later play has 6,000 seconds after 200, another one 6,100 after 6,000.
+  plays = ((first, 200), (later, 6000), (first, 6000), (later, 60_000), (first, 6100))
   found = [searched.policy(state, now + seconds) for state, seconds in plays]
   assert found == [1, 1, 2, 2, 2]
   assert searched.policy(first, math.inf) == 3

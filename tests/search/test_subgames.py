@@ -103,7 +103,7 @@ def test_a_subgame_that_stops_at_leaves_is_no_game():
   subgame = search.Subgame(state, ones(state.tree, 0), leaf_values=search.no_values, depth=1)
   with pytest.raises(errors.ArgumentError, match="leave out leaf_values"):
     _ = subgame.game
-  assert "leaf values after 1 moves" in repr(subgame)
+  assert "leaf values at depth 1" in repr(subgame)
   assert repr(state) in repr(search.Subgame(state, ones(state.tree, 0)))
 
 
