@@ -102,8 +102,7 @@ class PublicState:
   def ranges(self, policy: AnyPolicy) -> PerPlayer:
     """Returns the probability that each player plays to each of its private states: the ranges of a `Subgame`.
 
-    Each call evaluates the policy in the whole game. For many public states, `tree.blueprint(tree.entries(policy), 0)`
-    evaluates it once; the result has a method `ranges(number)`.
+    Each call evaluates the whole game. `tree.blueprint(tree.entries(policy), 0)` evaluates it once: see its `ranges`.
     """
     return self.tree.blueprint(self.tree.entries(policy), 0).ranges(self.number)
 
@@ -180,10 +179,7 @@ class Blueprint(abc.ABC):
 
   @abc.abstractmethod
   def played_by(self, player: int) -> Self:
-    """Returns a blueprint with the values of the policy itself: `player`, as the opponent, plays the policy.
-
-    The searcher of the result is the other player. In other blueprints, the opponent plays a best response.
-    """
+    """Returns a blueprint whose opponent, `player`, plays the policy itself. The other player is the searcher."""
 
   @property
   @abc.abstractmethod
