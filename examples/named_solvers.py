@@ -58,11 +58,11 @@ class OpenSpielSolver(spiel_cfr.Solver):
       self.iteration += 1
 
   def current_probabilities(self) -> npt.NDArray[np.float64]:
-    """Returns the current policy in behavioural form, shape (sequences,)."""
+    """Returns the current policy in behavioral form, shape (sequences,)."""
     return policies.from_policy(self.compiled_game, self._solver.current_policy())
 
   def average_probabilities(self) -> npt.NDArray[np.float64]:
-    """Returns the average policy in behavioural form, shape (sequences,)."""
+    """Returns the average policy in behavioral form, shape (sequences,)."""
     return policies.from_policy(self.compiled_game, self._solver.average_policy())
 
 

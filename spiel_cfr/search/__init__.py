@@ -2,10 +2,10 @@
 
 The modules by question, in reading order:
 
-    What are public states and ranges?             search_tree (the interface), public_states (makes trees)
+    What are public states and ranges?             search_tree (the interface), public_state_trees
     What makes re-solving safe?                    gadgets
     How is a subgame solved from ranges?           subgames, subgame_starts, subgame_solver, cut_outs
-    How is a whole policy re-solved?               resolve, search_step
+    How is a whole policy re-solved?               resolving, search_step
     How are private states and values computed?    private_forest (one player's), forest_tree (both players')
       from listed histories                        history_tree, listed_tree
       in vector form                               vector_tree
@@ -17,19 +17,19 @@ The modules by question, in reading order:
       with leaf values                             belief_search
       How is a game walked as far as it is played? segments
     How does a subgame stop before the end?        lookahead, player_sequences
-    Where do leaf values come from?                exact_values, value_network, self_play
+    Where do leaf values come from?                exact_values, value_network, self_play_examples
 """
 
 from spiel_cfr.search.exact_values import ResponseValues, SolvedValues
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.lookahead import LeafValues
-from spiel_cfr.search.public_states import public_states
-from spiel_cfr.search.resolve import Resolved, resolve
+from spiel_cfr.search.public_state_trees import public_states
+from spiel_cfr.search.resolving import Resolved, resolve
 from spiel_cfr.search.river_solution import UnsafeSearchWarning
 from spiel_cfr.search.search_bot import SearchBot, played_policy
 from spiel_cfr.search.search_step import SearchStep
 from spiel_cfr.search.search_tree import PublicState, SearchTree
-from spiel_cfr.search.self_play import no_values, self_play
+from spiel_cfr.search.self_play_examples import no_values, self_play
 from spiel_cfr.search.subgames import Bounds, Subgame, SubgameSolution
 from spiel_cfr.search.value_network import Examples, ValueNetwork, learn_values
 

@@ -11,10 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.bots import PolicyReader
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.search.blueprint_arrays import read_blueprint
 from spiel_cfr.search.game_search import GameSearch, SearchOptions
 from spiel_cfr.search.history_tree import HistoryTree, tree_of
 from spiel_cfr.search.segments import Segment
@@ -53,7 +51,6 @@ class BlueprintSearch(GameSearch):
     """
     self.view, self._player, self._blueprint, self._options = view, player, blueprint, options
     self._first: Segment | None = None
-    self._entries = dict[Segment, Float64s]()
     # By the public state where re-solving begins, None for the root: the resolver, or the error that prevents one.
     self._found: dict[SegmentState | None, SubgameResolver | errors.SpielCFRError] = {}
 
@@ -111,7 +108,7 @@ class BlueprintSearch(GameSearch):
     """
     if self._first is None:
       start = [self.view.new_initial_state()]
-      self._first = Segment(self.view, start, None, 1, self._options.max_histories)
+      self._first = Segment(self.view, start, None, 1, self._options.max_histories, self._blueprint)
     segment, length = self._first, 0
     while True:
       path = segment.path(history)
@@ -121,14 +118,7 @@ class BlueprintSearch(GameSearch):
       if length == len(history):
         return
       number = int(segment.tree.state_of[path[-1]])
-      segment = segment.segment_below(number, self._entries_of(segment))
-
-  def _entries_of(self, segment: Segment) -> Float64s:
-    """Returns the blueprint's probabilities of the actions in a segment; each segment is read once."""
-    if segment not in self._entries:
-      histories = segment.tree.histories
-      self._entries[segment] = read_blueprint(histories, self._blueprint)[0]
-    return self._entries[segment]
+      segment = segment.segment_below(number)
 
   def _resolver_at_decision(
     self, candidates: list[SegmentState | None], decision: Any, deadline: float
@@ -153,7 +143,8 @@ class BlueprintSearch(GameSearch):
       found = self._resolver_below(earlier, deadline)
       if isinstance(found, SubgameResolver):
         return found
-    raise found
+    # Each time an error is raised, its traceback would grow.
+    raise found.with_traceback(None)
 
   def _resolver_below(
     self, begin: SegmentState | None, deadline: float
@@ -169,7 +160,7 @@ class BlueprintSearch(GameSearch):
         tree = tree_of(self.view, most, walk_deadline)
       else:
         segment, number = begin
-        states, probabilities = segment.states_in(number, self._entries_of(segment))
+        states, probabilities = segment.states_in(number)
         tree = HistoryTree(self.view, states, most, probabilities, walk_deadline)
       found = SubgameResolver(tree, self._blueprint, self._player)
     except errors.GameTooLargeError as error:

@@ -128,7 +128,7 @@ def cut_out(
   ]
   ends = _ends(tree, starts, roots)
   searcher_infosets, opponent_infosets = (
-    _WholeInfosets(tree, player, roots[player], ends.rows[player])
+    _SubgameInfosets(tree, player, roots[player], ends.rows[player])
     for player in (searcher, opponent)
   )
   searcher_side = _BuiltInfosets(tree, searcher)
@@ -168,7 +168,7 @@ def _leaves(
   tree: PrivateForests,
   opponent: int,
   moves: GadgetMoves,
-  infosets: "_WholeInfosets",
+  infosets: "_SubgameInfosets",
   ends: _SubgameEnds,
   j_of_row: Int64s,
 ) -> tuple["_BuiltInfosets", Int64s, Float64s]:
@@ -190,8 +190,8 @@ def _leaves(
   end_rows = ends.rows[opponent]
   last_entry, j_of_end = tree.forests[opponent].last[end_rows], j_of_row[end_rows]
   for copy in moves.copies:
-    begin = side.add_infosets(infosets, copy.label, copy.entry[j_of_row[infosets.rows]])
-    sequences.append(infosets.sequences(last_entry, copy.entry[j_of_end], begin))
+    begin = side.add_infosets(infosets, copy.label, copy.sequence[j_of_row[infosets.rows]])
+    sequences.append(infosets.sequences(last_entry, copy.sequence[j_of_end], begin))
     values.append(ends.weights * copy.factor[j_of_end] * ends.payoffs)
   return side, np.concatenate(sequences), np.concatenate(values)
 
@@ -290,7 +290,7 @@ class _BuiltInfosets:
     self.actions.append(concatenated_ranges(np.zeros_like(moves.counts), moves.counts))
     self.parents.append(np.zeros_like(moves.counts))
 
-  def add_infosets(self, infosets: "_WholeInfosets", label: str, otherwise: Any) -> int:
+  def add_infosets(self, infosets: "_SubgameInfosets", label: str, otherwise: Any) -> int:
     """Adds a copy of infosets of the whole game, and returns the first sequence of the copy.
 
     Args:
@@ -306,7 +306,7 @@ class _BuiltInfosets:
     return start
 
 
-class _WholeInfosets:
+class _SubgameInfosets:
   """One player's infosets in the subgames, with their numbers in the whole game, in the order of their rows.
 
   Attributes:

@@ -42,7 +42,8 @@ class ForestTree(SearchTree, PrivateForests):
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     """Returns the probability that chance and the other player lead to each of a player's rows; shape (rows,).
 
-    Rows where the game ends may have 0, except in `ListedTree`, which bots search with `Play.unanswered`.
+    `VectorTree` leaves 0 at rows where the game ends. Only `Play.unanswered` needs those rows, and only bots set it,
+    which search a `ListedTree`.
 
     Args:
       player: the player.
@@ -50,7 +51,7 @@ class ForestTree(SearchTree, PrivateForests):
     """
 
   @abc.abstractmethod
-  def ends(self, player: int, reach: Float64s) -> Float64s:
+  def values_at_ends(self, player: int, reach: Float64s) -> Float64s:
     """Returns a player's counterfactual values at the ends of the game, 0 at other rows; shape (rows,).
 
     Args:
@@ -208,13 +209,13 @@ class ForestBlueprint(Blueprint):
 
   tree: ForestTree
 
-  def __init__(self, tree: ForestTree, entries: Float64s, searcher: int, play: Play) -> None:
+  def __init__(self, tree: ForestTree, policy: Float64s, searcher: int, play: Play) -> None:
     """Takes the attributes with these names."""
-    self.tree, self.entries, self.searcher, self.play = tree, entries, searcher, play
+    self.tree, self.policy, self.searcher, self.play = tree, policy, searcher, play
 
-  def on_policy(self, player: int) -> "ForestBlueprint":
+  def played_by(self, player: int) -> "ForestBlueprint":
     play = self.play._replace(unanswered=None, responds=False)
-    return ForestBlueprint(self.tree, self.entries, 1 - player, play)
+    return ForestBlueprint(self.tree, self.policy, 1 - player, play)
 
   def with_policy(self, entries: Float64s, *, answers_all: bool = False) -> "ForestBlueprint":
     reach = self.tree.reach(entries, self.play.given_ranges)
@@ -243,8 +244,9 @@ class ForestBlueprint(Blueprint):
   def counterfactual_values(self) -> Values:
     """The opponent's counterfactual values."""
     opponent, play, forest = 1 - self.searcher, self.play, self._forest
-    ends = self.tree.ends(opponent, play.reach[self.searcher])
-    values = forest.values(ends, None if play.responds else self.entries, excluded=play.unanswered)
+    ends = self.tree.values_at_ends(opponent, play.reach[self.searcher])
+    policy = None if play.responds else self.policy
+    values = forest.values(ends, policy, excluded=play.unanswered)
     return (
       values if play.unanswered is None else self._with_earlier_payoffs(values, play.unanswered)
     )
@@ -252,7 +254,7 @@ class ForestBlueprint(Blueprint):
   def _with_earlier_payoffs(self, values: Values, unanswered: Bools) -> Values:
     """Returns values in which the expected payoff below an unanswered action is that at the action's infoset."""
     forest = self._forest
-    best = forest.per_infoset(np.where(unanswered, -np.inf, values.entries), np.maximum)
+    best = forest.per_infoset(np.where(unanswered, -np.inf, values.action_values), np.maximum)
     w = self.w[forest.row_of_entry]
     payoffs = np.divide(best, w, out=np.zeros_like(best), where=w > 0)
     # The index `NONE` selects the last element.
@@ -267,7 +269,7 @@ class ForestBlueprint(Blueprint):
     return float(self.counterfactual_values.rows[: self._forest.begins[1]].sum())
 
   def action_values(self) -> Float64s:
-    return self.counterfactual_values.entries
+    return self.counterfactual_values.action_values
 
   def ranges(self, number: int) -> PerPlayer:
     first, second = (self.play.reach[player][self.tree.rows(number, player)] for player in (0, 1))
@@ -282,13 +284,13 @@ class ForestBlueprint(Blueprint):
   @functools.cached_property
   def _gifts(self) -> Float64s:
     """The expected payoff that the opponent has lost on the way to each of its rows: g; shape (rows,)."""
-    forest, (rows, entries) = self._forest, self.counterfactual_values
+    forest, (rows, action_values) = self._forest, self.counterfactual_values
     row_of_entry = forest.row_of_entry
     moves = max(0, self.play.gifts_from - self.tree.first_length)
     first_counted = forest.begins[min(moves, len(forest.levels) + 1)]
     w = self.w[row_of_entry]
     counts = (row_of_entry >= first_counted) & (w > 0)
-    lost = np.maximum(rows[row_of_entry] - entries, 0.0)
+    lost = np.maximum(rows[row_of_entry] - action_values, 0.0)
     return forest.path_sums(np.divide(lost, w, out=np.zeros_like(lost), where=counts))
 
   def has_unanswered(self, number: int) -> bool:

@@ -65,12 +65,12 @@ class OpponentCopy(NamedTuple):
 
   Attributes:
     label: the beginning of the names of the copied infosets.
-    entry: int64 (J,). The opponent's sequence that leads to each J.
+    sequence: int64 (J,). The opponent's sequence that leads to each J.
     factor: float64 (J,). The factor of the probabilities of all leaves below each J.
   """
 
   label: str
-  entry: Int64s
+  sequence: Int64s
   factor: Float64s
 
 
@@ -94,27 +94,50 @@ class GadgetMoves:
       gadget: the parameters of the gadget.
       program: True for a linear program. With the front "pick", a `Bonus` then replaces the dealt copy.
     """
-    count, ways = len(roots.w), list(roots.shares)
-    order, empty = np.arange(count), np.zeros(count, np.int64)
-    entered_by, payoffs = empty, [share * roots.w * roots.bound for share in ways]
+    none, share = np.zeros(0, np.int64), roots.shares[0]
+    self.label, self.rows, self.counts = "", none, none
+    self.sequences, self.values = none, np.zeros(0)
     self._bonus_weights: Float64s | None = None
-    self.label, self.rows, self.values = "", empty[:0], np.zeros(0)
-    self.counts = self.sequences = empty[:0]
+    dealt_shares = list(roots.shares[1:])
+    # Where the opponent has no move, the empty sequence leads to each J.
+    empty = entered_by = np.zeros(len(roots.w), np.int64)
     if gadget.front == "pick":
-      self.counts = np.bincount(roots.subgame)
-      self.label, self.rows = "pick: where to be", np.full_like(self.counts, NONE)
-      entered_by, self.sequences, self.values = 1 + order, 1 + order, payoffs[0]
-      if program and len(ways) > 1:
-        self._bonus_weights = ways.pop() / ways[0]
-      elif len(ways) > 1:
-        self.sequences = np.append(self.sequences, 0)
-        self.values = np.append(self.values, payoffs[1].sum())
+      if program and dealt_shares:
+        self._bonus_weights = dealt_shares.pop() / share
+      entered_by = self._add_picks(roots, share, dealt_shares)
     elif gadget.front == "choice":
-      self.counts = np.full(count, 2)
-      self.label, self.rows = "choice: ", roots.row
-      entered_by, self.sequences, self.values = 2 + 2 * order, 1 + 2 * order, -payoffs[0]
-    self.copies = [OpponentCopy("", entered_by, ways[0])]
-    self.copies += [OpponentCopy("dealt: ", empty, share) for share in ways[1:]]
+      entered_by = self._add_choices(roots, share)
+    self.copies = [OpponentCopy("", entered_by, share)]
+    self.copies += [OpponentCopy("dealt: ", empty, dealt) for dealt in dealt_shares]
+
+  def _add_picks(
+    self, roots: OpponentRoots, share: Float64s, dealt_shares: Sequence[Float64s]
+  ) -> Int64s:
+    """Adds an infoset for each subgame, in which the opponent picks a J, and returns the sequence of each pick.
+
+    The opponent pays the bound of its J to the searcher, so that the searcher gets the margin there. It pays the bounds
+    of dealt J, too: one leaf after the empty sequence has their sum.
+    """
+    picks = 1 + np.arange(len(roots.w))
+    self.counts = np.bincount(roots.subgame)
+    self.label, self.rows = "pick: where to be", np.full_like(self.counts, NONE)
+    self.sequences, self.values = picks, share * roots.w * roots.bound
+    for dealt in dealt_shares:
+      self.sequences = np.append(self.sequences, 0)
+      self.values = np.append(self.values, (dealt * roots.w * roots.bound).sum())
+    return picks
+
+  def _add_choices(self, roots: OpponentRoots, share: Float64s) -> Int64s:
+    """Adds an infoset for each J to take the bound or to play on, and returns the sequences that play on.
+
+    The searcher pays the bound if the opponent takes it. Playing on therefore pays for the opponent only where it gets
+    more than its bound.
+    """
+    takes = 1 + 2 * np.arange(len(roots.w))
+    self.counts = np.full_like(takes, 2)
+    self.label, self.rows = "choice: ", roots.row
+    self.sequences, self.values = takes, -(share * roots.w * roots.bound)
+    return 1 + takes
 
   def bonus_in(self, game: EnumeratedGame, opponent: int) -> Bonus | None:
     """Returns the bonus of a linear program, with the sequence numbers of a game; None without a bonus."""

@@ -15,6 +15,8 @@ from spiel_cfr.search.subgame_solver import SubgameSolver
 
 # The largest number of sequences of a linear program, the gadget's included. Larger subgames use iterations.
 _LP_SEQUENCES = 5000
+# The iterative solver, unless the caller names one.
+_SOLVER = "dcfr"
 # The largest number of iterations, without and with a limit of seconds.
 _ITERATIONS, _MOST_ITERATIONS = 1000, 1 << 30
 
@@ -53,14 +55,15 @@ class SearchOptions:
 
   Attributes:
     gadget: the gadget; None for the default of each solver.
-    solver: a name in `catalogue.SOLVERS`, for iterations.
+    solver: a name in `catalogue.SOLVERS`, which solves all subgames; None for linear programs where they are possible,
+      and otherwise "dcfr".
     iterations: the largest number of iterations; None for the default.
     seconds: the time for a decision; infinity without a limit.
     max_histories: the largest number of histories of a subgame.
   """
 
   gadget: Gadget | None
-  solver: str
+  solver: str | None
   iterations: int | None
   seconds: float
   max_histories: int
@@ -79,7 +82,7 @@ class SearchOptions:
   def iterative_solver(self, deadline: float) -> SubgameSolver:
     """Returns a solver that iterates until a deadline, by `time.perf_counter`."""
     most = _ITERATIONS if self.seconds == math.inf else _MOST_ITERATIONS
-    return SubgameSolver(self.solver, self.iterations or most, deadline)
+    return SubgameSolver(self.solver or _SOLVER, self.iterations or most, deadline)
 
   def choose(self, num_sequences: int, deadline: float) -> tuple[Gadget, SubgameSolver]:
     """Returns the gadget and the solver of a subgame.
@@ -89,7 +92,7 @@ class SearchOptions:
       deadline: the time, by `time.perf_counter`, at which iterations stop.
     """
     solver = self.iterative_solver(deadline)
-    is_unlimited = self.iterations is None and self.seconds == math.inf
-    if is_unlimited and num_sequences <= _LP_SEQUENCES:
+    is_default = self.solver is None and self.iterations is None and self.seconds == math.inf
+    if is_default and num_sequences <= _LP_SEQUENCES:
       solver = SubgameSolver("lp")
     return self.gadget_for(is_iterative=not solver.is_linear_program), solver

@@ -21,7 +21,7 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL, ActionPair, HistoryList, in_order
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE, inconsistent_actions
 
-_ADVICE = " Raise max_histories, or the time."
+_ADVICE, _ADVICE_WITH_DEADLINE = " Raise max_histories.", " Raise max_histories, or the time."
 # Trees of whole games that are in use, for `tree_of`.
 _TREES: "weakref.WeakKeyDictionary[GameView, weakref.ref[HistoryTree]]"
 _TREES = weakref.WeakKeyDictionary()
@@ -87,7 +87,8 @@ class HistoryTree:
     self.view = view
     self._first_histories = [root.history() for root in roots]
     infostates = _Infostates(view, depth)
-    listed = HistoryList(view, max_nodes, infostates.decide, deadline, _ADVICE)
+    advice = _ADVICE if deadline == math.inf else _ADVICE_WITH_DEADLINE
+    listed = HistoryList(view, max_nodes, infostates.decide, deadline, advice)
     for root in roots:
       listed.add(root)
     if not infostates.infosets:

@@ -166,7 +166,7 @@ class ListedTree(ForestTree):
     count = len(self.forests[player].above)
     return np.bincount(self.row_of[player], weights, count).astype(np.float64)
 
-  def ends(self, player: int, reach: Float64s) -> Float64s:
+  def values_at_ends(self, player: int, reach: Float64s) -> Float64s:
     rows, payoffs, _ = self.ends_of_game
     values = (1 - 2 * player) * payoffs * reach[rows[1 - player]]
     return np.bincount(rows[player], values, len(self.forests[player].above)).astype(np.float64)
@@ -215,7 +215,7 @@ class ListedTree(ForestTree):
     return reach.astype(np.float64)
 
   def described(self, number: int) -> str:
-    counts = " x ".join(str(len(self.names(number, player))) for player in (0, 1))
+    counts = " x ".join(map(str, self.num_private_states(number)))
     nodes = self.histories_of[number]
     history = " ".join(map(str, self.histories.history(int(nodes[0]))))
     return f"{len(nodes):,} histories such as [{history}], {counts} private states"

@@ -106,7 +106,7 @@ class _PlayerIterates:
     return root_values
 
   def average_strategy(self) -> Float64s:
-    """Returns the average strategy in behavioural form, shape (actions, columns)."""
+    """Returns the average strategy in behavioral form, shape (actions, columns)."""
     return self._sequences.strategy(self._strategy_sums)[self._sequences.num_roots :]
 
 

@@ -68,11 +68,11 @@ class Values(NamedTuple):
 
   Attributes:
     rows: float64 (rows,). The value of each row.
-    entries: float64 (entries,). The value of each of the player's actions; 0 at the other player's actions.
+    action_values: float64 (entries,). The value of each of the player's actions; 0 at the other player's actions.
   """
 
   rows: Float64s
-  entries: Float64s
+  action_values: Float64s
 
 
 class PrivateForest:

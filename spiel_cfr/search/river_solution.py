@@ -64,12 +64,12 @@ class RiverSolution(NamedTuple):
 
   Attributes:
     river: `River`. The river.
-    entries: float64 (entries,). The strategy, in behavioural form.
+    strategy: float64 (entries,). The strategy, in behavioral form.
     gadget: `Gadget`. The gadget with which the river was solved.
   """
 
   river: River
-  entries: Float64s
+  strategy: Float64s
   gadget: Gadget
 
   def policy(self, state: Any) -> list[tuple[int, float]]:
@@ -82,7 +82,7 @@ class RiverSolution(NamedTuple):
     position = np.flatnonzero(self.river.hands[player] == deal.hand(history, player))
     if not len(position):
       return [(action, 1 / len(actions)) for action in actions]
-    probabilities = self.entries[self.river.entries_at(at)[:, position[0]]]
+    probabilities = self.strategy[self.river.entries_at(at)[:, position[0]]]
     return list(zip(actions, probabilities.tolist(), strict=True))
 
 
@@ -122,7 +122,7 @@ def solve_river(
     if entries is not None:
       before = river.tree.blueprint(entries, searcher, {0: ranges})
       after, _ = search_step(before, river.tree[:1], gadget, solver)
-      return RiverSolution(river, after.entries, gadget)
+      return RiverSolution(river, after.policy, gadget)
     warnings.warn(
       "A river is solved with the gadget 'unsafe', without any guarantee, because the blueprint lacks a decision "
       "there or was not read in half of the time. Give a blueprint that has all rivers, or more seconds.",
@@ -171,7 +171,7 @@ def blueprint_ranges(river: River, blueprint: PolicyReader) -> PerPlayer:
 def _read_blueprint(
   river: River, blueprint: PolicyReader, searcher: int, deadline: float
 ) -> Float64s | None:
-  """Returns the searcher's blueprint in behavioural form; None if it lacks a decision or does not answer in time."""
+  """Returns the searcher's blueprint in behavioral form; None if it lacks a decision or does not answer in time."""
   nodes, result = river.nodes, river.tree.uniform()
   paths = _paths_by_hand(river.deal, searcher)
   for position, hand in enumerate(river.hands[searcher].tolist()):

@@ -280,16 +280,16 @@ class RiverBlueprint(Blueprint):
     searcher: int,
     given_ranges: RangesByState | None = None,
   ) -> None:
-    """Takes a policy in behavioural form; the arguments are those of `SearchTree.blueprint`."""
-    self.tree, self.entries, self.searcher = tree, entries, searcher
+    """Takes a policy in behavioral form; the arguments are those of `SearchTree.blueprint`."""
+    self.tree, self.policy, self.searcher = tree, entries, searcher
     self._given_ranges, self._responds = given_ranges or {}, True
     # The latest river whose values were computed: its game, and the opponent's utility of each sequence in it.
     self._latest: dict[int, tuple[RiverGame, Float64s]] = {}
     # By the index of a river: its game, shared by blueprints that have the same ranges there.
     self._games: dict[int, RiverGame] = {}
 
-  def on_policy(self, player: int) -> "RiverBlueprint":
-    result = RiverBlueprint(self.tree, self.entries, 1 - player, self._given_ranges)
+  def played_by(self, player: int) -> "RiverBlueprint":
+    result = RiverBlueprint(self.tree, self.policy, 1 - player, self._given_ranges)
     result._responds = False
     return result
 
@@ -303,11 +303,11 @@ class RiverBlueprint(Blueprint):
   def _above_rivers(self) -> list[Float64s]:
     """Returns each player's strategy above all rivers. It determines the player's ranges on the rivers."""
     first_sequences = self.tree.game.layout.first_sequences
-    return [self.entries[sequences[0] : sequences[1]] for sequences in first_sequences]
+    return [self.policy[sequences[0] : sequences[1]] for sequences in first_sequences]
 
   @functools.cached_property
   def _sequence_form(self) -> Float64s:
-    return forms.sequence_form(self.tree.game, self.entries)
+    return forms.sequence_form(self.tree.game, self.policy)
 
   @functools.cached_property
   def opponent_value(self) -> float:
@@ -340,7 +340,7 @@ class RiverBlueprint(Blueprint):
       strategies = np.asarray(forms.uniform(river.game))
       for player in PLAYERS:
         here, there = river.action_sequences(player)
-        strategies[here] = self.entries[there]
+        strategies[here] = self.policy[there]
       utilities = gradients(river.game, forms.sequence_form(river.game, strategies))
       if self._responds:
         backward_pass(river.game, take_best, utilities)
@@ -359,7 +359,7 @@ class RiverBlueprint(Blueprint):
     return np.asarray(river.scale * utilities[river.game.layout.sequences(0)[GO_ON]])
 
   def action_values(self) -> Float64s:
-    result = np.zeros_like(self.entries)
+    result = np.zeros_like(self.policy)
     for number in self._given_ranges:
       river, utilities = self._evaluated(number)
       here, there = river.action_sequences(1 - self.searcher)

@@ -25,7 +25,6 @@ from spiel_cfr.search.lookahead import LeafValues, check_leaf_values
 from spiel_cfr.search.river_search import RiverSearch
 from spiel_cfr.search.segments import check_view
 
-_SOLVER = "dcfr"
 # The largest count of numbers that solutions keep from one game to the next.
 _KEPT = 50_000_000
 
@@ -63,7 +62,7 @@ class SearchBot(DrawingBot):
     seconds: float | None = None,
     iterations: int | None = None,
     gadget: str | Gadget | None = None,
-    solver: str = _SOLVER,
+    solver: str | None = None,
     max_histories: int = 50_000,
     seed: int | np.random.Generator | None = None,
   ) -> None:
@@ -77,12 +76,13 @@ class SearchBot(DrawingBot):
       depth: with `leaf_values`, the number of moves of a subgame, see `Subgame`.
       seconds: the time for a decision, including a first walk of the game. The bot's moves then depend on the machine.
       iterations: the largest number of iterations of `solver` in each subgame; 200 by default with `leaf_values`.
-        Without `seconds` and `iterations`, the bot solves linear programs. Where a program would be large, it runs
-        1,000 iterations instead.
+        Without `seconds`, `iterations` and `solver`, the bot solves linear programs. Where a program would be large, it
+        runs 1,000 iterations instead.
       gadget: a name in `GADGETS`, or a `Gadget`. The default is "safe" for linear programs and "follow" for iterations.
         If the blueprint has no answer to a possible action of the opponent, the gadget is "follow". On rivers of
         hold'em and with `leaf_values`, the opponent cannot pick a private state.
-      solver: a name in `catalogue.SOLVERS`, for iterations.
+      solver: a name in `catalogue.SOLVERS`. The bot then runs iterations of this solver in all subgames, 1,000 by
+        default. None solves linear programs where `iterations` says so, and otherwise runs "dcfr".
       max_histories: the largest number of histories of a subgame.
       seed: the seed of the bot's random draws.
 
@@ -95,7 +95,7 @@ class SearchBot(DrawingBot):
       raise errors.ArgumentError(
         f"The blueprint is {given}: give either a blueprint, or None with leaf_values."
       )
-    if leaf_values is not None and (seconds is not None or solver != _SOLVER):
+    if leaf_values is not None and (seconds is not None or solver is not None):
       raise errors.ArgumentError(
         "With leaf_values, the bot always runs iterations of PCFR+: leave seconds and solver out."
       )
@@ -107,7 +107,8 @@ class SearchBot(DrawingBot):
     self._depth = arguments.positive_integer(depth, "depth")
     if iterations is not None:
       arguments.positive_integer(iterations, "iterations")
-    arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
+    if solver is not None:
+      arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
     self._options = SearchOptions(
       None if gadget is None else find_gadget(gadget, can_pick=leaf_values is None),
       solver,
@@ -124,6 +125,10 @@ class SearchBot(DrawingBot):
       view = compiled.original.view
       check_view(view)
       self._search_in(view if view.is_whole else GameView(view.game)).prepare()
+
+  def __repr__(self) -> str:
+    values = type(self._reader.policy).__name__ if self._leaf_values is None else "leaf values"
+    return f"<SearchBot of player {self._player} with {values}>"
 
   def restart(self) -> None:
     """Discards all solutions if they take too much memory."""

@@ -59,11 +59,11 @@ class _SolvedSubgame(NamedTuple):
 
   Attributes:
     start: `Start`. The public state at the root of the subgame, with its ranges and bounds.
-    entries: int64 (actions,). The searcher's actions in the subgame, as indices of entries of the policy.
+    actions: int64 (actions,). The searcher's actions in the subgame, as indices of entries of the policy.
   """
 
   start: Start
-  entries: Int64s
+  actions: Int64s
 
 
 def search_step(
@@ -104,7 +104,7 @@ def search_step(
         yield start
 
   solved: list[_SolvedSubgame] = []
-  policy, unsolved = blueprint.entries.copy(), 0
+  policy, unsolved = blueprint.policy.copy(), 0
   for batch in tree.batches(starts(), alone=solver.is_linear_program):
     cut = tree.cut_out(batch, gadget, program=solver.is_linear_program)
     try:
@@ -158,10 +158,10 @@ def _accepted(
   tree, pairs = before.tree, list(zip(solved, margins, strict=True))
   harmful = [tree.is_harmful(subgame.start, margin) for subgame, margin in pairs]
   if any(harmful):
-    entries = after.entries.copy()
+    policy = after.policy.copy()
     for subgame in itertools.compress(solved, harmful):
-      entries[subgame.entries] = before.entries[subgame.entries]
-    safe = before.with_policy(entries)
+      policy[subgame.actions] = before.policy[subgame.actions]
+    safe = before.with_policy(policy)
     if not (keeps_gains and after.opponent_value < safe.opponent_value):
       after = safe
       margins = [margin for margin, harms in zip(margins, harmful, strict=True) if not harms]

@@ -100,7 +100,10 @@ class PublicState:
     return np.asarray(chance * ranges[0][first] * ranges[1][second])
 
   def ranges(self, policy: AnyPolicy) -> PerPlayer:
-    """Returns the probability that each player plays to each of its private states: the ranges of a `Subgame`."""
+    """Returns the probability that each player plays to each of its private states: the ranges of a `Subgame`.
+
+    Each call evaluates the whole game. `tree.blueprint(tree.entries(policy), 0)` evaluates it once: see its `ranges`.
+    """
     return self.tree.blueprint(self.tree.entries(policy), 0).ranges(self.number)
 
   def beliefs(self, policy: AnyPolicy, player: int) -> dict[str, float]:
@@ -140,7 +143,7 @@ class PublicState:
   ) -> tuple[Float64s, Float64s, Float64s]:
     """Returns a player's range, counterfactual reach probabilities and counterfactual values at the public state."""
     arguments.integer(player, "player", 0, 1)
-    blueprint = self.tree.blueprint(self.tree.entries(policy), 1 - player).on_policy(player)
+    blueprint = self.tree.blueprint(self.tree.entries(policy), 1 - player).played_by(player)
     ranges = blueprint.ranges(self.number)
     reach = self.tree.counterfactual_reach(self.number, player, ranges[1 - player])
     return ranges[player], reach, blueprint.values(self.number)
@@ -166,20 +169,17 @@ class Blueprint(abc.ABC):
 
   Attributes:
     tree: `SearchTree`. The public states.
-    entries: float64 (entries,). The policy.
+    policy: float64 (entries,). The policy.
     searcher: int. The player whose strategy will be re-solved. The other player is the opponent.
   """
 
   tree: "SearchTree"
-  entries: Float64s
+  policy: Float64s
   searcher: int
 
   @abc.abstractmethod
-  def on_policy(self, player: int) -> Self:
-    """Returns a blueprint with the values of the policy itself: `player`, as the opponent, plays the policy.
-
-    In other blueprints, the opponent plays a best response.
-    """
+  def played_by(self, player: int) -> Self:
+    """Returns a blueprint whose opponent, `player`, plays the policy itself. The other player is the searcher."""
 
   @property
   @abc.abstractmethod
@@ -312,7 +312,7 @@ class SearchTree(Sequence[PublicState]):
     return from_policy(self.game, policy)
 
   def behavioral_form(self, entries: Float64s) -> Float64s:
-    """Returns a policy over entries in the behavioural form of the compiled game, shape (sequences,)."""
+    """Returns a policy over entries in the behavioral form of the compiled game, shape (sequences,)."""
     return entries
 
   @property

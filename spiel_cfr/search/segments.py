@@ -11,8 +11,11 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.bots import PolicyReader
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.history_list import NONE
+from spiel_cfr.search.blueprint_arrays import read_blueprint
+from spiel_cfr.search.cut_outs import PerPlayer
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.listed_tree import ListedTree
 from spiel_cfr.search.lookahead import Lookahead
@@ -45,6 +48,7 @@ class Segment:
     probabilities: Float64s | None,
     depth: int,
     max_histories: int,
+    blueprint: PolicyReader | None = None,
   ) -> None:
     """Walks the histories.
 
@@ -54,6 +58,8 @@ class Segment:
       probabilities: float64 (3, states), see `HistoryTree`; 1 by default.
       depth: the number of moves of the segment, see `Lookahead`.
       max_histories: the largest number of histories.
+      blueprint: the policy of both players in this segment and those below. With None, both play to all states with
+        probability 1.
 
     Raises:
       GameTooLargeError: the segment has more histories.
@@ -61,6 +67,7 @@ class Segment:
     """
     # The arguments that segments below share.
     self._view, self._depth, self._max_histories = view, depth, max_histories
+    self._blueprint = blueprint
     self.tree = ListedTree(
       None, HistoryTree(view, states, max_histories, probabilities, depth=depth)
     )
@@ -71,6 +78,13 @@ class Segment:
   def lookahead(self) -> Lookahead:
     """The sequences of both players; raises UnsupportedGameError as `Lookahead` does."""
     return Lookahead(self.tree[0], self._depth)
+
+  @functools.cached_property
+  def _reach(self) -> PerPlayer | None:
+    """The probability that each player plays to each of its rows by the blueprint; None without a blueprint."""
+    if self._blueprint is None:
+      return None
+    return self.tree.reach(read_blueprint(self.tree.histories, self._blueprint)[0])
 
   def path(self, history: Sequence[int]) -> list[int]:
     """Returns the indices of the histories along some moves, from the segment's first public state to its end.
@@ -89,31 +103,32 @@ class Segment:
       )
     return path
 
-  def states_in(self, number: int, entries: Float64s | None = None) -> tuple[list[Any], Float64s]:
+  def states_in(self, number: int) -> tuple[list[Any], Float64s]:
     """Returns OpenSpiel's states in a public state of the segment, and their probabilities as `HistoryTree` takes them.
 
     Args:
       number: the index of the public state.
-      entries: float64 (entries,). A policy of both players. With None, both play to all states with probability 1.
+
+    Raises:
+      PolicyError: the blueprint's probabilities at an infoset are not a distribution.
     """
     tree, nodes = self.tree, self.tree.histories_of[number]
     probabilities = np.ones((3, len(nodes)))
     probabilities[0] = tree.histories.chance[nodes]
-    if entries is not None:
-      for player, reach in enumerate(tree.reach(entries)):
+    if self._reach is not None:
+      for player, reach in enumerate(self._reach):
         probabilities[1 + player] = reach[tree.row_of[player, nodes]]
     return [tree.histories.state(node) for node in nodes.tolist()], probabilities
 
-  def segment_below(self, number: int, entries: Float64s | None = None) -> "Segment":
+  def segment_below(self, number: int) -> "Segment":
     """Returns the segment below a public state where this one ends. Each segment is walked once.
 
     Args:
       number: the index of the public state.
-      entries: see `states_in`.
     """
     if number not in self._below:
-      states, probabilities = self.states_in(number, entries)
+      states, probabilities = self.states_in(number)
       self._below[number] = Segment(
-        self._view, states, probabilities, self._depth, self._max_histories
+        self._view, states, probabilities, self._depth, self._max_histories, self._blueprint
       )
     return self._below[number]

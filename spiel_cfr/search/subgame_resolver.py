@@ -80,7 +80,7 @@ class SubgameResolver:
         latest = number
     span = histories.entries_of(int(histories.infoset[path[-1]]))
     legal = np.concatenate(histories.actions)[span]
-    return list(zip(legal.tolist(), self._solved[latest].entries[span].tolist(), strict=True))
+    return list(zip(legal.tolist(), self._solved[latest].policy[span].tolist(), strict=True))
 
   def _resolve(self, number: int, before: ForestBlueprint, choose: Choose, deadline: float) -> None:
     """Re-solves a public state from the latest policy."""

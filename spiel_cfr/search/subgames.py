@@ -101,7 +101,7 @@ class SubgameSolution:
   """The solution of a subgame.
 
   Attributes:
-    strategies: float64 (sequences,). Both strategies in behavioural form of the whole game: uniform at infosets to
+    strategies: float64 (sequences,). Both strategies in behavioral form of the whole game: uniform at infosets to
       which the player itself does not play, NaN outside the subgame. With bounds, also NaN at the opponent's infosets.
     values: by player, float64 (private states,). The counterfactual value of each private state: the expected payoff,
       less half of the constant to which returns sum, times the probability that chance and the other player's range
@@ -163,7 +163,14 @@ class Subgame:
       count, opponent = len(self.ranges[1 - self._searcher]), 1 - self._searcher
       _check_numbers("values", bounds.values, count, opponent, may_be_scalar=False)
       _check_numbers("gifts", bounds.gifts, count, opponent, may_be_scalar=True)
+    # Checks that the gadget exists in this form of game, and that the probability of the public state is positive.
     self._start(self._gadget(is_iterative=False))
+
+  def __repr__(self) -> str:
+    options = "" if self._bounds is None else f", player {self._searcher} with bounds"
+    if self._leaf_values is not None:
+      options += f", leaf values at depth {self._depth}"
+    return f"<Subgame of {self.public_state!r}{options}>"
 
   def _gadget(self, is_iterative: bool) -> Gadget:
     """Returns the gadget; the default depends on whether the solver is iterative."""
@@ -213,7 +220,14 @@ class Subgame:
 
     Player numbers are those of the whole game. Infosets have their names in the whole game, except those of the gadget
     and the opponent's infosets below it. Returns sum to 0.
+
+    Raises:
+      ArgumentError: the subgame has leaf values. It then has no end, and is no game.
     """
+    if self._leaf_values is not None:
+      raise errors.ArgumentError(
+        f"{self!r} stops at leaf values, so it is not a game: call solve, or leave out leaf_values and depth."
+      )
     gadget = self._gadget(is_iterative=False)
     return self._tree.cut_out([self._start(gadget)], gadget).game
 
@@ -275,6 +289,7 @@ class Subgame:
     gadget, searcher = self._gadget(is_iterative=True), self._searcher
     if not gadget.is_safe:
       return None
+    # These bounds are not clipped: the gadget pays them as they are, and they are not divided by w.
     values = self._bound_values() + self._gifts(gadget)
     forced = gadget.forced(self._w, self.ranges[1 - searcher])
     return ChoiceGadget(searcher, values[:, None], forced[:, None])
@@ -291,13 +306,13 @@ class Subgame:
     blueprints = [tree.blueprint(policy, searcher, given_ranges) for searcher in (0, 1)]
     values = [blueprints[1 - player].values(number) for player in (0, 1)]
     if is_safe:
-      searcher = self._searcher
+      searcher, opponent = self._searcher, 1 - self._searcher
       utilities = blueprints[searcher].action_values()
       response = (utilities == tree.per_infoset(utilities, np.maximum)).astype(np.float64)
       responses = tree.normalized(response, tree.uniform())
       played = np.where(tree.owned(searcher), policy, responses)
-      on_policy = tree.blueprint(played, 1 - searcher, given_ranges).on_policy(searcher)
-      values[searcher] = on_policy.values(number)
+      both_play = tree.blueprint(played, opponent, given_ranges).played_by(searcher)
+      values[searcher] = both_play.values(number)
     return values[0], values[1]
 
 
@@ -305,8 +320,12 @@ def _check_numbers(
   name: str, numbers: npt.ArrayLike, count: int, opponent: int, *, may_be_scalar: bool
 ) -> None:
   """Raises ArgumentError if numbers of the opponent's private states are not finite or have a wrong shape."""
-  is_right = np.shape(numbers) == (count,) or (may_be_scalar and np.shape(numbers) == ())
-  if not is_right or not np.isfinite(np.asarray(numbers, np.float64)).all():
+  try:
+    array = np.asarray(numbers, np.float64)
+  except (TypeError, ValueError):
+    array = np.full(count, np.nan)
+  is_right = array.shape == (count,) or (may_be_scalar and array.shape == ())
+  if not is_right or not np.isfinite(array).all():
     raise errors.ArgumentError(
       f"{name} must be {count} finite numbers, one for each private state of player {opponent}, not "
       f"{arguments.shortened(numbers)}."

@@ -125,7 +125,7 @@ class VectorTree(ForestTree):
       )
     return result
 
-  def ends(self, player: int, reach: Float64s) -> Float64s:
+  def values_at_ends(self, player: int, reach: Float64s) -> Float64s:
     tree = self.game.tree
     types, other_types = (np.arange(tree.deals.num_types[who]) for who in (player, 1 - player))
     result = np.zeros(len(self.forests[player].above))

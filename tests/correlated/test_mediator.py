@@ -109,7 +109,7 @@ def test_leaving_gains_nothing(name, concept):
 
 
 def pure_profiles(game, count):
-  """Returns profiles in behavioural form, drawn by chance, of players who never mix."""
+  """Returns profiles in behavioral form, drawn by chance, of players who never mix."""
   rng, profiles = np.random.default_rng(0), []
   for _ in range(count):
     profile = np.zeros(game.end)

@@ -23,7 +23,7 @@ _ALL = {"max_infosets": 10**6, "max_histories": 10**6, "max_nodes": 10**6}
 
 
 def random_policy(compiled, seed):
-  """Returns a behavioural form in which a quarter of the probabilities are 0."""
+  """Returns a behavioral form in which a quarter of the probabilities are 0."""
   rng = np.random.default_rng(seed)
   weights = rng.random(compiled.end) * (rng.random(compiled.end) > 0.25)
   return policies.behavioral_form(compiled, weights)

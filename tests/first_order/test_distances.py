@@ -29,7 +29,7 @@ def random_strategies(compiled, rng, sharp=1.0):
 
 
 def divergence(compiled, distance, regularizer, x, z):
-  """Returns D(x, z) of all players from its definition; x and z in behavioural form."""
+  """Returns D(x, z) of all players from its definition; x and z in behavioral form."""
   reach = policies.sequence_form(compiled, x)
   total = 0.0
   for tree in compiled.treeplexes:
@@ -47,7 +47,7 @@ def divergence(compiled, distance, regularizer, x, z):
 
 
 def prox(compiled, distance, regularizer, utility, center, scale):
-  """Returns the proximal step of all players in behavioural form, and the sum of the maxima."""
+  """Returns the proximal step of all players in behavioral form, and the sum of the maxima."""
   entropy = regularizer == "entropy"
   with np.errstate(divide="ignore"):
     start = np.where(center > 0, np.log(center), 0.0) if entropy else center

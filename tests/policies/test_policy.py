@@ -29,7 +29,7 @@ NAMES = [
 
 
 def random_probabilities(compiled, seed=0):
-  """Returns a random policy in behavioural form."""
+  """Returns a random policy in behavioral form."""
   generator = np.random.default_rng(seed)
   return policies.behavioral_form(compiled, generator.random(compiled.end))
 

@@ -1,6 +1,7 @@
 """Public states, subgames and whole policies whose subgames were solved again."""
 
 import copy
+import math
 import pickle
 import signal
 
@@ -13,9 +14,10 @@ from partly_seen_games import PartlySeenGame
 import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.evaluation import evaluate, linear_program, sequence_form_matrices
+from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.policies import forms
-from spiel_cfr.search import resolve as resolve_function
-from spiel_cfr.search import subgame_solver
+from spiel_cfr.search import public_state_trees, resolving, subgame_solver
+from spiel_cfr.search.history_tree import tree_of
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.subgame_solver import SubgameSolver
 from spiel_cfr.search.subgame_starts import start_from_blueprint
@@ -269,13 +271,13 @@ def test_results_describe_the_run(leduc):
 
 def test_ctrl_c_leaves_a_policy(leduc, monkeypatch):
   game, _, policy = leduc
-  step = resolve_function.__globals__["search_step"]
+  step = resolving.search_step
 
   def interrupting(*arguments, **options):
     signal.raise_signal(signal.SIGINT)
     return step(*arguments, **options)
 
-  monkeypatch.setitem(resolve_function.__globals__, "search_step", interrupting)
+  monkeypatch.setattr(resolving, "search_step", interrupting)
   found = search.resolve(game, policy)
   assert not found.is_complete
   assert len(found.steps) == 1
@@ -287,7 +289,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, monkeypatch):
   policy, path = blueprint(game), tmp_path / "search.npz"
   whole = search.resolve(game, policy)
   kept = []
-  step = resolve_function.__globals__["search_step"]
+  step = resolving.search_step
 
   def dying(*arguments, **options):
     if len(kept) == 2:
@@ -295,7 +297,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, monkeypatch):
     kept.append(arguments)
     return step(*arguments, **options)
 
-  monkeypatch.setitem(resolve_function.__globals__, "search_step", dying)
+  monkeypatch.setattr(resolving, "search_step", dying)
   with pytest.raises(MemoryError):
     search.resolve(game, policy, checkpoint=path)
   monkeypatch.undo()
@@ -384,6 +386,34 @@ def test_a_bot_plays_where_nothing_is_at_stake():
   assert bot.step(state) == 8
 
 
+@pytest.mark.parametrize("name", ["leduc_poker", "phantom_ttt"])
+def test_games_are_not_compiled_beyond_the_limit(name, monkeypatch):
+  limits = []
+
+  def noted(game, **arguments):
+    limits.append(arguments)
+    return spiel_cfr.compile_game(game, **arguments)
+
+  monkeypatch.setattr(public_state_trees, "compile_game", noted)
+  with pytest.raises(errors.GameTooLargeError, match=r"more than 1,000 histories.*max_histories"):
+    search.public_states(name, max_histories=1000)
+  assert limits == [{"max_nodes": 1000, "vector_form": False}]
+
+
+def test_a_public_state_of_chance_counts_its_private_states(leduc):
+  state = leduc[1][0]
+  assert state.num_private_states == (1, 1)
+  assert "1 x 1 private states" in repr(state)
+
+
+def test_the_advice_names_the_time_only_with_a_deadline():
+  view = GameView(pyspiel.load_game("leduc_poker"))
+  for deadline, advice in ((math.inf, "max_histories."), (1e99, "max_histories, or the time.")):
+    with pytest.raises(errors.GameTooLargeError) as raised:
+      tree_of(view, 100, deadline)
+    assert str(raised.value).endswith(f"Raise {advice}")
+
+
 def test_cuts_are_checked(leduc):
   game, tree, policy = leduc
   for cut in (tree[2], [1, 2], [], [tree[5], tree[5]]):
@@ -405,7 +435,7 @@ def test_bad_arguments_are_named(leduc):
   with pytest.raises(errors.ArgumentError, match="solver"):
     search.resolve(game, policy, solver="magic")
   with pytest.raises(
-    errors.GameTooLargeError, match=r"more than 100 histories.*Raise max_histories"
+    errors.GameTooLargeError, match=r"more than 100 histories.*Raise max_histories\.$"
   ):
     search.public_states(game, max_histories=100)
   with pytest.raises(errors.ArgumentError, match="front"):

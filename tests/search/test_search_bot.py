@@ -107,16 +107,16 @@ def test_public_states_from_the_root_on(name):
 
   # Segments of one decision, from the root on, with the blueprint's probabilities.
   view = tree.game.view
-  segments, seen = [Segment(view, [view.new_initial_state()], None, 1, 10_000)], []
+  first = Segment(view, [view.new_initial_state()], None, 1, 10_000, PolicyReader(blueprint))
+  segments, seen = [first], []
   while segments:
     segment = segments.pop()
-    entries, _ = blueprint_arrays.read_blueprint(segment.tree.histories, PolicyReader(blueprint))
     for number in range(len(segment.tree)):
-      states, probabilities = segment.states_in(number, entries)
+      states, probabilities = segment.states_in(number)
       histories = [tuple(state.history()) for state in states]
       node = segment.path(histories[0])[-1]
       if segment.tree.histories.mover[node] >= 0 and segment.tree.histories.infoset[node] < 0:
-        segments.append(segment.segment_below(number, entries))
+        segments.append(segment.segment_below(number))
       else:
         seen.append(dict(zip(histories, probabilities.T.tolist(), strict=True)))
   assert sorted(map(sorted, seen)) == sorted(map(sorted, wanted.values()))
@@ -258,13 +258,39 @@ def test_bad_input():
   assert SearchBot(blueprint, 1).step(first["kuhn_poker"]) == pyspiel.INVALID_ACTION
 
 
+def test_a_given_solver_is_used():
+  blueprint = blueprint_of("kuhn_poker")
+  state = pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1)
+  named, counted, exact = (
+    SearchBot(blueprint, 0, **arguments).get_policy(state)
+    for arguments in ({"solver": "cfr+"}, {"solver": "cfr+", "iterations": 1000}, {})
+  )
+  assert named == counted != exact
+
+
+def test_an_error_raised_again_has_the_same_traceback():
+  bot, lengths = SearchBot({}, 0), []
+  state = next(states_of(pyspiel.load_game("kuhn_poker"), 0))
+  for _ in range(3):
+    with pytest.raises(errors.PolicyError) as raised:
+      bot.get_policy(state)
+    lengths.append(len(raised.traceback))
+  assert len(set(lengths)) == 1
+
+
+def test_reprs():
+  assert repr(SearchBot({}, 1)) == "<SearchBot of player 1 with dict>"
+  bot = SearchBot(None, 0, leaf_values=search.no_values)
+  assert repr(bot) == "<SearchBot of player 0 with leaf values>"
+
+
 def test_a_step_that_changes_nothing_leaves_the_blueprint_before_it(monkeypatch):
   step = search.SearchStep(0, 9, 9, 0, 0, 1, np.nan, 0.0, 0.0, 0.0)
   monkeypatch.setattr(subgame_resolver, "search_step", lambda before, *arguments: (before, step))
   bot = SearchBot(blueprint_of("kuhn_poker"), 0)
   bot.get_policy(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
   ((first, second),) = (found._solved.values() for found in bot._search._found.values())
-  begins = [each.play.gifts_from for each in (first, second, second.with_policy(first.entries))]
+  begins = [each.play.gifts_from for each in (first, second, second.with_policy(first.policy))]
   assert begins == [0, 9, 9]
   assert first._gifts.any() and not second._gifts.any()
 

@@ -88,6 +88,25 @@ def test_bounds_hold(form, searcher):
     assert spiel_cfr.solve_lp(subgame.game).nash_conv < 1e-9
 
 
+@pytest.mark.parametrize("wrong", [["a"] * 2, [[1.0], [1.0, 2.0]], "x", {}, 1j])
+@pytest.mark.parametrize("name", ["values", "gifts"])
+def test_bounds_of_wrong_types_are_named(name, wrong):
+  state = trees("kuhn_poker")[0].natural_cut()[0]
+  ranges, zeros = ones(state.tree, state.number), np.zeros(state.num_private_states[1])
+  bounds = search.Bounds(0, **{"values": zeros, name: wrong})
+  with pytest.raises(errors.ArgumentError, match=f"{name} must be"):
+    search.Subgame(state, ranges, bounds)
+
+
+def test_a_subgame_that_stops_at_leaves_is_no_game():
+  state = trees("leduc_poker")[0][0]
+  subgame = search.Subgame(state, ones(state.tree, 0), leaf_values=search.no_values, depth=1)
+  with pytest.raises(errors.ArgumentError, match="leave out leaf_values"):
+    _ = subgame.game
+  assert "leaf values at depth 1" in repr(subgame)
+  assert repr(state) in repr(search.Subgame(state, ones(state.tree, 0)))
+
+
 def test_rivers_have_values():
   game = poker.compile_public_game(
     "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 2,firstPlayer=1 1,numSuits=2,numRanks=4,"

@@ -13,8 +13,7 @@ import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.games import compile_vector_game
 from spiel_cfr.policies import forms
-from spiel_cfr.search import forest_tree
-from spiel_cfr.search import resolve as resolve_function
+from spiel_cfr.search import forest_tree, resolving
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.subgame_solver import SubgameSolver
 from spiel_cfr.search.subgame_starts import start_from_blueprint
@@ -215,7 +214,7 @@ def test_checkpoints_go_on_to_the_same_bits(tmp_path, monkeypatch):
   _, vector, *_, policy = _both("kuhn_poker")
   path = tmp_path / "search.npz"
   whole = search.resolve(vector, policy, solver="lp")
-  step, kept = resolve_function.__globals__["search_step"], []
+  step, kept = resolving.search_step, []
 
   def dying(*arguments, **options):
     if len(kept) == 2:
@@ -224,7 +223,7 @@ def test_checkpoints_go_on_to_the_same_bits(tmp_path, monkeypatch):
     return step(*arguments, **options)
 
   with monkeypatch.context() as patch:
-    patch.setitem(resolve_function.__globals__, "search_step", dying)
+    patch.setattr(resolving, "search_step", dying)
     with pytest.raises(MemoryError):
       search.resolve(vector, policy, solver="lp", checkpoint=path)
   found = search.resolve(vector, policy, solver="lp", checkpoint=path)

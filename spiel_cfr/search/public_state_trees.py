@@ -5,7 +5,11 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.loading import load_game
+from spiel_cfr.games.vector import vector_game
 from spiel_cfr.games.vector.vector_game import VectorGame
+from spiel_cfr.poker import public_game
 from spiel_cfr.poker.public_game import PublicGame, has_many_hands
 from spiel_cfr.search.history_tree import tree_of
 from spiel_cfr.search.listed_tree import ListedTree
@@ -40,9 +44,9 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
     ArgumentError: `max_histories` is not a positive integer, or no public cards are dealt.
     GameError: see `compile_game`.
   """
-  compiled = compile_game(game).original
+  max_histories = arguments.positive_integer(max_histories, "max_histories")
+  compiled = _compiled(game, max_histories)
   _check_two_player_constant_sum(compiled)
-  arguments.positive_integer(max_histories, "max_histories")
   if isinstance(compiled, VectorGame):
     return VectorTree(compiled)
   if isinstance(compiled, PublicGame) and has_many_hands(compiled.view.game):
@@ -53,7 +57,7 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
 def list_histories(game: AnyGame, max_histories: int = DEFAULT_MAX_HISTORIES) -> ListedTree:
   """Returns the tree of a game's public states by listing its histories, whatever its compiled form."""
   limit = arguments.positive_integer(max_histories, "max_histories")
-  compiled = compile_game(game).original
+  compiled = _compiled(game, limit, lists=True)
   _check_two_player_constant_sum(compiled)
   histories = tree_of(compiled.view, limit)
   if [*map(list, compiled.infostates)] != histories.names:
@@ -61,6 +65,35 @@ def list_histories(game: AnyGame, max_histories: int = DEFAULT_MAX_HISTORIES) ->
       f"{compiled} has other infosets than its OpenSpiel states. Compile it again: files do not keep action filters."
     )
   return ListedTree(compiled, histories)
+
+
+def _compiled(game: AnyGame, max_histories: int, *, lists: bool = False) -> CompiledGame:
+  """Returns a game in vector form where `compile_game` chooses it, and otherwise with a list of its leaves.
+
+  Its histories will be listed if it is not in vector form. The limit of histories therefore holds for its compilation.
+
+  Args:
+    game: see `public_states`.
+    max_histories: see `public_states`.
+    lists: whether histories will be listed in any case.
+  """
+  if isinstance(game, CompiledGame):
+    return game.original
+  loaded = load_game(game)
+  if not lists and public_game.is_chosen_by_default(loaded):
+    return compile_game(loaded)
+  if not lists and vector_game.is_chosen_by_default(GameView(loaded)):
+    try:
+      return compile_game(loaded, vector_form=True)
+    except errors.UnsupportedGameError:
+      pass
+  try:
+    return compile_game(loaded, max_nodes=max_histories, vector_form=False)
+  except errors.GameTooLargeError as error:
+    # The traceback would keep the leaves of the walk in memory.
+    raise errors.GameTooLargeError(
+      f"{loaded} has more than {max_histories:,} histories, or too many for the memory. Raise max_histories."
+    ) from error.with_traceback(None)
 
 
 def _check_two_player_constant_sum(compiled: CompiledGame) -> None:

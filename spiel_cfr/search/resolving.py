@@ -19,7 +19,7 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, public_states
+from spiel_cfr.search.public_state_trees import DEFAULT_MAX_HISTORIES, public_states
 from spiel_cfr.search.search_step import SearchStep, search_step
 from spiel_cfr.search.search_tree import Blueprint, PublicState, SearchTree
 from spiel_cfr.search.subgame_solver import SubgameSolver
@@ -34,7 +34,7 @@ class Resolved(SolvedPolicy):
   Attributes:
     compiled_game: `CompiledGame`. The game as arrays.
     sequence_form: float64 (sequences,). The policy in sequence form.
-    probabilities: float64 (sequences,). The policy in behavioural form. Infosets that were not re-solved have the
+    probabilities: float64 (sequences,). The policy in behavioral form. Infosets that were not re-solved have the
       blueprint's strategy.
     blueprint_exploitability: float. The exploitability of the blueprint.
     exploitability: float. The exploitability of the policy.
@@ -179,7 +179,7 @@ def resolve(
         stop=lambda: checkpoint is None and interrupt.requested,
       )
       steps.append(step)
-      result[is_own_entry] = latest.entries[is_own_entry]
+      result[is_own_entry] = latest.policy[is_own_entry]
       progress.write(result, steps)
     is_complete = len(steps) == len(todo) and not interrupt.requested
   return _measured(tree, blueprint_entries, result, steps, is_complete)
