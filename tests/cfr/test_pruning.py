@@ -533,7 +533,7 @@ def test_refusals():
       averaging=spiel_cfr.Averaging(correlated=True),
     ),
   ):
-    with pytest.raises(errors.PruningError, match="plain averages"):
+    with pytest.raises(errors.PruningError, match="Averages must be plain"):
       Pruned(sums)
   with pytest.raises(errors.LockError):
     Pruned(solver).lock({"0": {0: 1.0}})

@@ -67,7 +67,7 @@ def test_a_decision_of_a_turn_is_locked():
     ([1, 1, 0], "0 is not possible after .* give them as a string"),
     ([1, 1, "2s"], "'2s' is not possible after"),
     ([1, 1, "7h8h"], "'7h8h' is not possible after"),
-    ([1, 1, "hello"], "no card"),
+    ([1, 1, "hello"], "not a card"),
     ([400, 0], "no player decides after them; the hand ends there"),
     ([400, 0, 1], "1 is not possible after"),
     (1, "moves"),

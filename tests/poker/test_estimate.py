@@ -44,7 +44,7 @@ def test_available_memory():
   [
     ({"board": "TdTd6h"}, "Td twice"),
     ({"board": "Td9d"}, "2 cards"),
-    ({"board": "Td9dXx"}, "no card"),
+    ({"board": "Td9dXx"}, "not a card"),
     ({"first": "TdTc"}, "No pair of hands"),
     ({"first": "AcAd", "second": "AdKd"}, "No pair of hands"),
     ({"stack": 0}, "stack"),
