@@ -47,7 +47,7 @@ def self_play(
   max_histories: int = 50_000,
   seed: int = 0,
 ) -> Examples:
-  """Plays a game against itself with search, and returns the solutions of all public states except the root.
+  """Plays a game against itself with search, and returns the solutions of all public states solved after the root.
 
       network = learn_values([self_play("leduc_poker")])
       for seed in range(10):
@@ -67,7 +67,8 @@ def self_play(
     seed: the seed of ranges and play.
 
   Raises:
-    UnsupportedGameError: the game is not a constant-sum game of two players, or `HistoryTree` does not support it.
+    UnsupportedGameError: the game is not a constant-sum game of two players; an infoset is reached after different
+      numbers of moves; or a player forgets.
     GameTooLargeError: a subgame has more than `max_histories` histories.
     ArgumentError: an argument has a wrong type or is outside its range.
     GameError: see `compile_game`.

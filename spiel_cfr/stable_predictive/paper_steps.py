@@ -14,8 +14,8 @@ with l^t the losses and m^t their predictions. The paper minimizes losses, this 
 gradient of a player's utility, up to its sign. At an infoset, l^t is the vector of counterfactual utilities. Norms are
 the same for both signs.
 
-The equations distribute the stability of a player's whole strategy, in
-the Euclidean norm of the sequence form, over the tree:
+The equations distribute the stability of a player's whole strategy, in the Euclidean norm of the sequence form, over
+the tree:
 
     n_v       number of children of point v
     B_v       largest Euclidean norm of a sequence-form strategy from point v on
