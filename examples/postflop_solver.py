@@ -102,7 +102,7 @@ class Curve(NamedTuple):
 
   @property
   def iteration(self) -> float:
-    """Processor seconds of an iteration."""
+    """CPU seconds of an iteration."""
     return min(seconds for _, seconds, _, _ in self.points)
 
   def seconds(self, target: float) -> float:
