@@ -14,6 +14,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, concatenated_ranges
+from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.infosets import Infosets
@@ -67,12 +68,8 @@ def checked_players(game: CompiledGame, players: Iterable[int]) -> set[int]:
   Raises:
     ArgumentError: a player does not exist.
   """
-  chosen = set(players) if np.iterable(players) else {players}
-  if not chosen <= set(range(game.num_players)):
-    raise errors.ArgumentError(
-      f"players must be of 0 to {game.num_players - 1}, not {sorted(chosen, key=repr)}."
-    )
-  return chosen
+  several = players if np.iterable(players) else [players]
+  return {arguments.integer(player, "players", 0, game.num_players - 1) for player in several}
 
 
 def identity(game: CompiledGame) -> Buckets:

@@ -180,8 +180,10 @@ def player_to_move(state: Any, player_id: int | None = None) -> int:
 
   Raises:
     PolicyError: no player is to move, `player_id` is not to move, or all players move and `player_id` is None.
-    ArgumentError: all players move, and `player_id` is not a player.
+    ArgumentError: `player_id` is not an integer, or, where all players move, not a player.
   """
+  if player_id is not None:
+    player_id = arguments.integer(player_id, "player_id")
   player = checked_calls.current_player(state)
   if state.is_simultaneous_node():
     if player_id is None:

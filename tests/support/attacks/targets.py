@@ -26,7 +26,7 @@ _CALLED_BY_US = {
     "only",
     "parameters",
   ),
-  *("per_sequence", "warm_action_state"),
+  *("per_sequence", "warm_action_state", "forced"),
   *(
     "parameter_rows",
     "probabilities_in",
