@@ -1,6 +1,6 @@
 """Solver visits to the subtrees of a game in parts, in other processes.
 
-A *visit* updates some players in all subtrees once. A *shard* is a process with some of the subtrees; it may die at any
+A *visit* updates some players in all subtrees once. A *shard* is a process with some of the subtrees. It may die at any
 time. A shard holds the solver's arrays of its subtrees and visits these subtrees. For each visit it receives the trunk's
 reach probabilities, and it returns the values that its subtrees pass up to the trunk.
 
