@@ -63,7 +63,7 @@ class GradientSolver(Solver, Generic[S]):
 
   Attributes:
     coupling: a bound on how fast gradients change. If the sequence form of every other player moves by a Euclidean
-      distance of 1, then a player's gradient moves by at most this distance. See `Payoff.sensitivity`.
+      distance of 1, then a player's gradient moves by at most `coupling`. See `Payoff.sensitivity`.
   """
 
   _runtime: S
@@ -106,7 +106,7 @@ class GradientSolver(Solver, Generic[S]):
     return forms.sequence_form(self.compiled_game, forms.uniform(self.compiled_game))
 
   def _gradients(self, point: Float64s, players: Iterable[int] | None = None) -> Float64s:
-    """Returns the gradients of some players, by default of all, at a point; entries of other players' sequences are 0."""
+    """Returns the gradients of some players, by default of all, at a point; 0 at the other players' sequences."""
     result = np.zeros(self.compiled_game.end)
     payoff = self.compiled_game.every_infoset.payoff
     for player in self._players if players is None else players:
@@ -145,7 +145,7 @@ class GradientSolver(Solver, Generic[S]):
       with DeferredInterrupt(whole=True):
         root_values = self._iterate(state)
         state.iteration += 1
-      # The backward pass carries a number that is not finite up to the root.
+      # If a value is NaN or infinite, the backward pass carries this up to the root's value.
       if not np.isfinite(root_values).all():
         raise errors.NotFiniteError(
           f"After {self.iteration:,} iterations of {type(self).__name__} the values are {root_values.tolist()}: "

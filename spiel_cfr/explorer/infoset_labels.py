@@ -21,8 +21,10 @@ _PART = re.compile(r"\[[^\[\]]*\]|[^\s\[\]]+|\S")
 def infoset_labels(
   tree: Tree, names: list[str], infostates: list[str], players: Int64s, num_histories: Int64s
 ) -> list[str]:
-  """Returns a label for each infoset. Two infosets of a player have the same label only if their infostates differ in nothing
-  that labels keep.
+  """Returns a label for each infoset.
+
+  Two infosets of a player have the same label only if their infostates are equal in all parts that a label keeps. Most
+  labels therefore differ.
 
   Args:
     tree: the tree of histories.

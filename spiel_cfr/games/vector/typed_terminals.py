@@ -158,14 +158,14 @@ class TypedTerminals:
     )
 
   def _starts(self, numbering: Numbering, lanes: int) -> Int64s:
-    """Returns the first sequence of each row of a part. Rows of more than `lanes` types are divided; each piece counts."""
+    """Returns the first sequence of each row of a part. Rows of more than `lanes` types count as several rows."""
     layout, tree, player = self._layout, self._tree, numbering.player
     edges = concatenated_ranges(tree.first_edge[numbering.nodes], tree.num_actions[numbering.nodes])
     if not numbering.part:
       edges = np.append(edges, NO_EDGE)
     first = np.sort(np.append(layout.row(player, edges) - numbering.begin, numbering.trunk_starts))
-    # A row reaches up to the next row, and includes the padding between them, so a gradient sets the padding to 0. Parts
-    # share workspaces: otherwise the padding would keep values of another part, which would be summed.
+    # A row reaches up to the next row. It includes the padding between them, so a gradient sets the padding to 0. Parts
+    # share workspaces: without this, the padding would keep values of another part, and these would be summed.
     end = numbering.length + len(numbering.trunk_sequences)
     num_pieces = -(-np.diff(first, append=end) // lanes)
     piece = concatenated_ranges(np.zeros_like(num_pieces), num_pieces)
