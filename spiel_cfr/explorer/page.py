@@ -1,8 +1,8 @@
 """HTML of a page of the explorer: one file with its scripts, styles and data.
 
 A game's names of moves and infosets are part of the compressed data. The page's script inserts them as text, so they
-cannot become markup. Only the title is part of the markup; it is escaped. Probabilities of public states are rounded to 1 / 65,535. Values are float32, which is more exact
-than the four digits shown.
+cannot become markup. Only the title is part of the markup; it is escaped. Probabilities of public states are rounded to
+1 / 65,535. Values are float32, which is more exact than the four digits shown.
 """
 
 import base64

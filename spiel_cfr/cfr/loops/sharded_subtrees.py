@@ -1,13 +1,14 @@
 """Solver visits to the subtrees of a game in parts, in other processes.
 
-A *visit* updates some players in all subtrees once. A *shard* is a process with some of the subtrees. It may die at
-any time. A shard holds the solver's arrays of its subtrees and visits these subtrees. For each visit it receives the
+A *visit* updates some players in all subtrees once. A *shard* is a process with some of the subtrees. It may die at any
+time. A shard holds the solver's arrays of its subtrees and visits these subtrees. For each visit it receives the
 trunk's reach probabilities, and it returns the values that its subtrees pass up to the trunk.
 
 At a *barrier*, the shards also return their arrays. The main process keeps these copies, and the requests since then.
 If a shard dies, the process that replaces it receives both and repeats the visits; the results are the same bit for
 bit. If the executor itself fails, the main process repeats the visits, and raises an error after the iteration. A
-caller that reads the arrays forces a barrier. If it may also have written to them, the shards receive the arrays again with the next visit.
+caller that reads the arrays forces a barrier. If it may also have written to them, the shards receive the arrays again
+with the next visit.
 """
 
 import dataclasses

@@ -1,8 +1,8 @@
 """Parts of a game in vector form, and the numbers of sequences inside a part.
 
 A game in parts is a *trunk*, which is part 0, and subtrees of the public tree. Solvers visit one part at a time. A
-*row* is the sequences of one action at a public node, one for each private type. A part numbers its own sequences from 0. The
-trunk's rows directly above the part come after them. `layout` explains the other terms.
+*row* is the sequences of one action at a public node, one for each private type. A part numbers its own sequences from
+0. The trunk's rows directly above the part come after them. `layout` explains the other terms.
 """
 
 from collections.abc import Callable, Sequence

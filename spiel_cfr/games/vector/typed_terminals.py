@@ -31,7 +31,7 @@ class Squares(NamedTuple):
   Attributes:
     matrix: int64 (terminals,). The number of each terminal's matrix. Terminals share a matrix if their rows are of the
       same kinds and their payoffs are equal.
-    first: for each player, int64 (matrices + 1,). The first piece of each matrix; the last entry is the number of pieces.
+    first: for each player, int64 (matrices + 1,). The first piece of each matrix, then the number of all pieces.
     places: for each player, int64 (pieces, 3). The first of the player's types in each piece, the first of the
       opponent's types, and the first square of the piece's pattern.
     factors: for each player, float64 (pieces,). The factor of each piece's pattern.
