@@ -144,7 +144,7 @@ def turn_features(
     )
   all_features = np.vstack(by_river)
   clusters = spiel_cfr.abstraction.k_means(all_features, 6)
-  centres = np.array(
+  centers = np.array(
     [all_features[clusters == number].mean(axis=0) for number in range(clusters.max() + 1)]
   )
   labels = np.split(clusters, np.cumsum([len(river_features) for river_features in by_river])[:-1])
@@ -156,7 +156,7 @@ def turn_features(
     ),
     "potential-aware": (
       spiel_cfr.abstraction.next_histograms(game, player, labels),
-      np.linalg.norm(centres[:, None] - centres, axis=2),
+      np.linalg.norm(centers[:, None] - centers, axis=2),
     ),
   }
 
@@ -204,7 +204,7 @@ def speed() -> str:
     seconds.append(time.process_time() - begin)
   return (
     f"\nAn iteration on Leduc poker ({full.num_infosets:,} infosets) takes {ratio:z.2f} "
-    f"times as long as on its lossless abstraction ({lossless.num_infosets:,}). Colour refinement of liar's dice "
+    f"times as long as on its lossless abstraction ({lossless.num_infosets:,}). Color refinement of liar's dice "
     f"({game.num_infosets:,} infosets) takes {float(np.median(seconds)):z.2f} s."
   )
 

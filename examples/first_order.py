@@ -49,7 +49,7 @@ _AXES = ("iterations", "gradients", "seconds")
 _FLOOR = 1e-16
 # The lower end of the vertical axis.
 _LOWEST = 1e-7
-# Processor seconds of a solver in each round.
+# CPU seconds of a solver in each round.
 _ROUND = 0.02
 
 # Iterations, gradients, seconds, exploitability.

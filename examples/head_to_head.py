@@ -75,7 +75,7 @@ def ranks_and_bets(state: Any) -> Any:
 def draw(comparison: referee.HeadToHead, path: pathlib.Path) -> None:
   """Draws the matrix of expected payoffs."""
   figure, axes = pyplot().subplots(figsize=(6.5, 5.5), layout="constrained")
-  # Light colours keep the numbers readable.
+  # Light colors keep the numbers readable.
   most = 2 * np.abs(comparison.scores).max()
   image = axes.imshow(comparison.scores, cmap="RdBu", vmin=-most, vmax=most)
   for (row, column), score in np.ndenumerate(comparison.scores):

@@ -13,7 +13,7 @@ The second player's equilibrium strategy is unique. It
 - bets after a check: a jack with probability 1/3, never a queen, always a king;
 - calls a bet: never with a jack, with a queen with probability 1/3, always with a king.
 
-In the table, "pass" is to check or fold, and "bet" is to bet or call. The picture is the game tree: colours of nodes
+In the table, "pass" is to check or fold, and "bet" is to bet or call. The picture is the game tree: colors of nodes
 are infosets, and widths of lines are probabilities.
 """
 

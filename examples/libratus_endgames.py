@@ -68,7 +68,7 @@ _TURN = 3
 _HORIZON = 1000
 _SHOWN = (10, 100, 300, 1000)
 _FIGURES = {"simultaneous": "Figures 2 and 3", "alternating": "Figures 4 and 5"}
-# Colours of the drawn methods: the paper's, and our default.
+# Colors of the drawn methods: the paper's, and our default.
 _COLORS = {
   "cfr": "tab:blue",
   "dcfr": "tab:red",

@@ -102,7 +102,7 @@ class Curve(NamedTuple):
 
   @property
   def iteration(self) -> float:
-    """Processor seconds of an iteration."""
+    """CPU seconds of an iteration."""
     return min(seconds for _, seconds, _, _ in self.points)
 
   def seconds(self, target: float) -> float:
@@ -283,8 +283,8 @@ def cells(curve: Curve) -> dict[str, str]:
 
 def three_digits(number: float) -> str:
   """Returns a number rounded to three digits, without an exponent, such as 0.0423 or 1,760."""
-  rounded = float(f"{number:.3g}")
-  return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:z.3g}"
+  rounded = float(f"{number:z.3g}")
+  return f"{rounded:z,.0f}" if rounded >= 1000 else f"{rounded:z.3g}"
 
 
 def values(curves: dict[tuple[str, str], Curve]) -> str:

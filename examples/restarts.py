@@ -124,7 +124,7 @@ def seconds_of_steps(make: Callable[[], spiel_cfr.Solver], limit: float) -> list
     schedule, total, number = Powers(1.08), 0.0, 0
     while number < len(steps) if rounds else total < limit:
       count = int(schedule(solver.iteration)) - solver.iteration
-      # Processor time of this process, which other load affects least.
+      # CPU time of this process, which other load affects least.
       start = time.process_time()
       solver.run(count)
       seconds = time.process_time() - start

@@ -82,7 +82,7 @@ class Curve(NamedTuple):
 
   Attributes:
     points: dictionary. Iteration -> exploitability.
-    seconds: float. Processor seconds of all iterations.
+    seconds: float. CPU seconds of all iterations.
   """
 
   points: dict[int, float]

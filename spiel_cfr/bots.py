@@ -228,6 +228,6 @@ def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str)
   result = [float(chances.get(action, 0.0)) for action in legal]
   if not (abs(sum(result) - 1) < _TOLERANCE and min(result) >= 0):
     raise errors.PolicyError(
-      f"{whose} has {chances!r}, no distribution over the legal actions {legal}."
+      f"{whose} has {chances!r}, which is not a distribution over the legal actions {legal}."
     )
   return result

@@ -121,13 +121,13 @@ def test_invalid_policies_are_refused():
   state = game.new_initial_state()
   state.apply_action(0)
   state.apply_action(1)
-  with pytest.raises(errors.ArgumentError, match="no policy"):
+  with pytest.raises(errors.ArgumentError, match="not a policy"):
     spiel_cfr.PolicyBot([1], 0)
   with pytest.raises(errors.ArgumentError, match="player"):
     spiel_cfr.PolicyBot({}, -1)
   with pytest.raises(errors.PolicyError, match="'0'"):
     spiel_cfr.PolicyBot({}, 0).step(state)
-  with pytest.raises(errors.PolicyError, match="no distribution"):
+  with pytest.raises(errors.PolicyError, match="not a distribution"):
     spiel_cfr.PolicyBot({"0": {0: 0.5}}, 0).step(state)
   uniform = open_spiel_policy.UniformRandomPolicy(game)
   assert dict(spiel_cfr.PolicyBot(uniform, 0).get_policy(state)) == {0: 0.5, 1: 0.5}

@@ -101,10 +101,10 @@ def k_means(
   Args:
     points: float64 (points, columns).
     size: the largest number of clusters.
-    seed: the seed of the first centres, or a generator.
+    seed: the seed of the first centers, or a generator.
     ground: None for Euclidean distances between points. For points that are histograms of the same sum: float64
       (columns, columns), the Euclidean distances between bins. Histograms p and q are then compared by the energy
-      distance (Székely and Rizzo, "Energy Statistics", 2013), in which shifts between neighbouring bins count little:
+      distance (Székely and Rizzo, "Energy Statistics", 2013), in which shifts between neighboring bins count little:
 
         distance^2 = -(p - q)' ground (p - q)
 
@@ -129,10 +129,10 @@ def k_means(
     with warnings.catch_warnings():
       # SciPy warns of empty clusters, which are dropped below.
       warnings.simplefilter("ignore", UserWarning)
-      centres, _ = scipy.cluster.vq.kmeans2(
+      centers, _ = scipy.cluster.vq.kmeans2(
         table, size, minit="++", seed=np.random.default_rng(seed)
       )
-    nearest = ((distinct[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    nearest = ((distinct[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
     cluster_of = nearest[cluster_of.reshape(-1)]
   result: Int64s = np.unique(cluster_of, return_inverse=True)[1].reshape(-1)
   return result

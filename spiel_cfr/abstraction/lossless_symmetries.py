@@ -1,18 +1,18 @@
-"""Lossless abstraction of any game, by colour refinement of its sequences and infosets.
+"""Lossless abstraction of any game, by color refinement of its sequences and infosets.
 
-Sequences and infosets of a player begin with the same colour. Colours are split until no split is left:
+Sequences and infosets of a player begin with the same color. Colors are split until no split is left:
 
-    colour(sequence) = (old colour, payoffs by colours of the others' sequences, colour of its infoset,
-                        multiset of the colours of the infosets below)
-    colour(infoset)  = (old colour, colour of the sequence above, multiset of the colours of its actions)
+    color(sequence) = (old color, payoffs by colors of the others' sequences, color of its infoset,
+                       multiset of the colors of the infosets below)
+    color(infoset)  = (old color, color of the sequence above, multiset of the colors of its actions)
 
-If a strategy is constant on each colour, so are its gradients and counterfactual values. CFR therefore stays constant
-on colours and can iterate on one representative of each. The same idea reduces linear programs by equitable partitions:
+If a strategy is constant on each color, so are its gradients and counterfactual values. CFR therefore stays constant
+on colors and can iterate on one representative of each. The same idea reduces linear programs by equitable partitions:
 Grohe, Kersting, Mladenov and Selman, "Dimension Reduction via Colour Refinement" (2014). Here it serves any number of
 players and any payoffs. It finds the suits of poker without knowledge of cards.
 
-Payoffs by colours are compared by gradients against random numbers, one for each colour. Two sequences with the same
-payoffs by colours have the same gradient. Other sequences have different gradients, except by coincidence.
+Payoffs by colors are compared by gradients against random numbers, one for each color. Two sequences with the same
+payoffs by colors have the same gradient. Other sequences have different gradients, except by coincidence.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ from spiel_cfr.poker.suit_symmetries import number_in_order
 
 # Gradients count as equal if they differ by at most these shares of their size and of the largest gradient.
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-14
-# The number of random numbers for each colour. With two, a coincidence is all but impossible.
+# The number of random numbers for each color. With two, a coincidence is all but impossible.
 _DRAWS = 2
 
 
@@ -42,7 +42,7 @@ def lossless(game: AnyGame) -> Buckets | HandBuckets:
 
       small = abstract(game, lossless(game))
 
-  Actions of an infoset with the same colour become one action, and share its probability equally. In poker in vector
+  Actions of an infoset with the same color become one action, and share its probability equally. In poker in vector
   form, the buckets contain public cards and hands that differ only by suits, see `poker.suit_symmetries`.
 
   Args:
@@ -59,9 +59,9 @@ def lossless(game: AnyGame) -> Buckets | HandBuckets:
     )
   if isinstance(game, PublicGame):
     return HandBuckets(*equal_hands(game.tree), is_lossless=True)
-  colours = _Colours(game)
-  colours.refine()
-  return colours.buckets()
+  colors = _Colors(game)
+  colors.refine()
+  return colors.buckets()
 
 
 @typed
@@ -78,8 +78,8 @@ def lossless_abstraction(game: AnyGame) -> EnumeratedGame | PublicGame:
   return abstract(compiled, lossless(compiled))
 
 
-class _Colours:
-  """Colours of sequences and infosets. Different players have different colours.
+class _Colors:
+  """Colors of sequences and infosets. Different players have different colors.
 
   Infosets are numbered over all players, in layout order.
 
@@ -89,8 +89,8 @@ class _Colours:
     sequences: int64 (n,). All sequences of the game, without padding, in ascending order.
     infoset: int64 (sequences with padding,). The infoset of each sequence; the number of infosets if it has none.
     parent: int64 (infosets,). The sequence above each infoset.
-    colour: int64 (sequences with padding,). The colour of each sequence.
-    infoset_colour: int64 (infosets + 1,). The colour of each infoset; 0 for sequences without an infoset.
+    color: int64 (sequences with padding,). The color of each sequence.
+    infoset_color: int64 (infosets + 1,). The color of each infoset; 0 for sequences without an infoset.
   """
 
   def __init__(self, game: CompiledGame) -> None:
@@ -110,69 +110,69 @@ class _Colours:
         self.infoset[sequences] = numbers
         player_of_infoset[numbers] = player
     self.parent = game.parent.astype(np.int64)
-    self.colour = _numbered(player_of_sequence)
-    self.infoset_colour = np.append(_numbered(player_of_infoset), 0)
+    self.color = _numbered(player_of_sequence)
+    self.infoset_color = np.append(_numbered(player_of_infoset), 0)
 
   def refine(self) -> None:
-    """Splits colours until no split is left."""
+    """Splits colors until no split is left."""
     previous = 0
-    while self._num_colours() > previous:
-      previous = self._num_colours()
+    while self._num_colors() > previous:
+      previous = self._num_colors()
       self._split()
 
-  def _num_colours(self) -> int:
-    return int(self.colour.max()) + int(self.infoset_colour.max())
+  def _num_colors(self) -> int:
+    return int(self.color.max()) + int(self.infoset_color.max())
 
   def _split(self) -> None:
-    """Splits all colours once. A new colour is the number of a hash of the terms in the module's formulas.
+    """Splits all colors once. A new color is the number of a hash of the terms in the module's formulas.
 
-    Every colour has a random 64-bit number, so a multiset of colours is hashed by the sum of the numbers.
+    Every color has a random 64-bit number, so a multiset of colors is hashed by the sum of the numbers.
     """
-    numbers = self.rng.integers(1, 1 << 63, (2, len(self.colour) + len(self.infoset_colour) + 1))
+    numbers = self.rng.integers(1, 1 << 63, (2, len(self.color) + len(self.infoset_color) + 1))
     sequence_hash, infoset_hash = numbers.astype(np.uint64)
-    infosets_below = np.zeros(len(self.colour), np.uint64)
-    np.add.at(infosets_below, self.parent, infoset_hash[self.infoset_colour[:-1]])
-    signature = _mixed(sequence_hash[self.colour] ^ _mixed(infosets_below))
-    signature = _mixed(signature ^ infoset_hash[self.infoset_colour[self.infoset]])
+    infosets_below = np.zeros(len(self.color), np.uint64)
+    np.add.at(infosets_below, self.parent, infoset_hash[self.infoset_color[:-1]])
+    signature = _mixed(sequence_hash[self.color] ^ _mixed(infosets_below))
+    signature = _mixed(signature ^ infoset_hash[self.infoset_color[self.infoset]])
     for gradient in self._gradients():
       signature = _mixed(signature ^ (_classes(gradient) + np.uint64(1)))
-    self.colour = _numbered(signature)
-    actions = np.zeros(len(self.infoset_colour), np.uint64)
-    np.add.at(actions, self.infoset[self.sequences], sequence_hash[self.colour[self.sequences]])
-    above = np.append(sequence_hash[self.colour[self.parent]], np.uint64(0))
-    old = infoset_hash[self.infoset_colour]
-    self.infoset_colour = _numbered(_mixed(old ^ _mixed(actions) ^ _mixed(above + old)))
+    self.color = _numbered(signature)
+    actions = np.zeros(len(self.infoset_color), np.uint64)
+    np.add.at(actions, self.infoset[self.sequences], sequence_hash[self.color[self.sequences]])
+    above = np.append(sequence_hash[self.color[self.parent]], np.uint64(0))
+    old = infoset_hash[self.infoset_color]
+    self.infoset_color = _numbered(_mixed(old ^ _mixed(actions) ^ _mixed(above + old)))
 
   def _gradients(self) -> list[Float64s]:
     """Returns gradients, shape (sequences with padding,), against random numbers in place of a strategy."""
     game, result = self.game, []
     for _ in range(_DRAWS):
       weights, utility = aligned_zeros(game.end), aligned_zeros(game.end)
-      draws = 0.5 + self.rng.random(len(self.colour))
-      weights[self.sequences] = draws[self.colour[self.sequences]]
+      draws = 0.5 + self.rng.random(len(self.color))
+      weights[self.sequences] = draws[self.color[self.sequences]]
       for player in range(game.num_players):
         game.payoff.gradient_into(player, weights, utility)
       result.append(utility)
     return result
 
   def buckets(self) -> Buckets:
-    """Returns the buckets: infosets by their colour, with slots in the order of the actions' colours."""
+    """Returns the buckets: infosets by their color, with slots in the order of the actions' colors."""
     labels, slots, begin = [], [], 0
     for tree, infosets in zip(self.game.treeplexes, self.game.infosets, strict=True):
       numbers = infosets.position.astype(np.int64) + tree.first_infoset
-      labels.append(number_in_order(self.infoset_colour[numbers]))
+      labels.append(number_in_order(self.infoset_color[numbers]))
       sequences = self.game.all_action_sequences[begin : begin + len(infosets.actions)]
       begin += len(sequences)
       infoset_of_action = np.repeat(np.arange(len(numbers)), infosets.num_actions)
-      colour = self.colour[sequences]
-      by_colour = np.lexsort((colour, infoset_of_action))
-      # True at an action whose colour differs from that of the action before it at the infoset.
-      is_new_slot = np.diff(colour[by_colour], prepend=-1) != 0
+      color = self.color[sequences]
+      by_color = np.lexsort((color, infoset_of_action))
+      # True at an action whose color differs from that of the action before it at the infoset.
+      is_new_slot = np.diff(color[by_color], prepend=-1) != 0
       starts = np.cumsum(infosets.num_actions) - infosets.num_actions
       is_new_slot[starts] = False
       rank = np.cumsum(is_new_slot)
       slot = np.empty(len(sequences), np.int64)
-      slot[by_colour] = rank - rank[starts][infoset_of_action[by_colour]]
+      slot[by_color] = rank - rank[starts][infoset_of_action[by_color]]
       slots.append(slot)
     return Buckets(tuple(labels), tuple(slots), True)
 

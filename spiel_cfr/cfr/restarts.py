@@ -26,7 +26,7 @@ from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.restart_rule import RestartControl
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.cfr.solver_state import copy_into, inside
+from spiel_cfr.cfr.solver_state import copy_into, inner_values
 from spiel_cfr.cfr.substitute_regrets import WarmStart
 from spiel_cfr.cfr.synchronization import synchronized
 from spiel_cfr.evaluation import evaluate
@@ -301,11 +301,11 @@ class Restarted(Solver):
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
     solver = self._runtime.solver
-    current, saved = inside(state, "solver"), inside(state, "saved")
+    current, saved = inner_values(state, "solver"), inner_values(state, "saved")
     solver._check_state(current)
     solver._check_state(saved)
     iteration = int(current["counts"][0])
-    RestartControl(**inside(state, "control")).check(iteration)
+    RestartControl(**inner_values(state, "control")).check(iteration)
     trial = state["control.trial"]
     if trial:
       require(

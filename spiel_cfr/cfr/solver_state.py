@@ -1,7 +1,7 @@
 """State of a solver as one value: conversion to a dictionary and back, for copies, checkpoints and roll-backs.
 
 A state is a dataclass. Its fields are numbers, NumPy random generators, arrays of constant shape or `GROWING`, other
-such dataclasses, and tuples of them. A solver has nothing else that iterations change.
+such dataclasses, and tuples of them. The state contains everything that iterations change.
 """
 
 import copy
@@ -50,7 +50,7 @@ def copy_into(state: Any, source: Any) -> None:
   assign(state, values)
 
 
-def inside(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+def inner_values(values: Mapping[str, Any], name: str) -> dict[str, Any]:
   """Returns the values of an inner state, the field `name`, from the values that `as_dict` returns."""
   prefix = f"{name}."
   return {
@@ -59,15 +59,20 @@ def inside(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def check_fits(state: Any, values: Mapping[str, Any], owner: str) -> None:
-  """Checks that values have the names, types and shapes of those of a state; `owner` names the state in messages.
+  """Checks that the values of a checkpoint have the names, types and shapes of the values of a state.
+
+  Args:
+    state: the state of a solver.
+    values: the values of a checkpoint, in the form of `as_dict`.
+    owner: the name of the solver, for messages.
 
   Raises:
-    CheckpointMismatchError: the values belong to another solver, or to none.
+    CheckpointMismatchError: the values are not those of such a solver.
   """
   expected = {name: (value, grows) for name, _, value, grows in _leaves(state)}
   if set(values) != set(expected):
     raise errors.CheckpointMismatchError(
-      f"{owner} consists of {sorted(expected)}, not of {sorted(values)}."
+      f"The state of {owner} consists of {sorted(expected)}, but the checkpoint has {sorted(values)}."
     )
   for name, (value, grows) in expected.items():
     new = values[name]
@@ -77,13 +82,20 @@ def check_fits(state: Any, values: Mapping[str, Any], owner: str) -> None:
 
 
 def check_kind(name: str, value: Any, new: Any) -> None:
-  """Checks that `new`, in the form of `as_dict`, can replace `value`; `name` is the name in messages.
+  """Checks that a value of a checkpoint, in the form of `as_dict`, can replace a value of a state.
+
+  Args:
+    name: the name of the value, for messages.
+    value: the value of the state.
+    new: the value of the checkpoint.
 
   Raises:
     CheckpointMismatchError: `new` is of another type, or an array of another shape.
   """
   if not _fits(value, new):
-    raise errors.CheckpointMismatchError(f"{name} is {_in_words(value)}, not {_in_words(new)}.")
+    raise errors.CheckpointMismatchError(
+      f"{name} is {_in_words(value)}, but in the checkpoint it is {_in_words(new)}."
+    )
 
 
 def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any, bool]]:

@@ -24,7 +24,7 @@ from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
-from spiel_cfr.cfr.solver_state import inside
+from spiel_cfr.cfr.solver_state import inner_values
 from spiel_cfr.deep_cfr.average_of_networks import AveragePolicy
 from spiel_cfr.deep_cfr.exact_memory import ExactMemory, ExactSamples, InfosetRows, match_advantages
 from spiel_cfr.deep_cfr.features import Encoder, Features
@@ -228,7 +228,7 @@ class DeepCFRSolver(MonteCarloSolver):
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    done, memory = int(state["counters"][ITERATIONS]), inside(state, "memory")
+    done, memory = int(state["counters"][ITERATIONS]), inner_values(state, "memory")
     require(done <= MOST_ITERATIONS, "the iteration is possible")
     for name, value in state.items():
       if isinstance(value, np.ndarray):
@@ -243,7 +243,7 @@ class DeepCFRSolver(MonteCarloSolver):
     require(len(memory["past_scales"]) == done, "every iteration has networks")
     require(memory["past_scales"] >= 0, "scales are not negative")
     for player in range(self._num_players):
-      check_reservoir(inside(memory, f"advantages.{player}"), self._capacity)
+      check_reservoir(inner_values(memory, f"advantages.{player}"), self._capacity)
 
   def _advance(self, count: int) -> None:
     whole_steps(lambda number, last: self._iterate(), count)

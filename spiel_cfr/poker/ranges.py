@@ -12,7 +12,7 @@ A range is a list of hands, separated by commas. A weight may follow after a col
     AKo              an ace and a king of two suits: twelve combos
     AK               an ace and a king of any suits: sixteen combos
     TT+, A9s+        TT and all higher pairs; A9s, ATs, AJs, AQs and AKs
-    T9o+             T9o and all higher connectors, hands of neighbouring ranks: JTo, QJo, KQo and AKo
+    T9o+             T9o and all higher connectors, hands of neighboring ranks: JTo, QJo, KQo and AKo
     99-66, A5s-A2s   99, 88, 77 and 66; A5s, A4s, A3s and A2s
     98o-65o, T8s-75s 98o, 87o, 76o and 65o; T8s, 97s, 86s and 75s
     AhKh             one combo

@@ -16,8 +16,7 @@ from spiel_cfr.games.openspiel.other_states import other_state
 
 # The largest difference of two probabilities that are equal up to rounding.
 TOLERANCE = 1e-6
-# To find out whether a table plays the same at all states of an infoset, this many infosets are drawn, and at each of
-# them this many random states.
+# The number of infosets at which `_check_other_states` compares distributions, and of random states at each.
 _DRAWN_INFOSETS, _DRAWN_STATES = 200, 10
 
 
@@ -56,27 +55,29 @@ def names_in_table(
   states = compiled.first_states(player)
   if _open_spiel_name(states[0]) not in table:
     return names
-  choice = random.Random(0)
+  rng = random.Random(0)
   for index in range(0, len(states), -(-len(states) // _DRAWN_INFOSETS)):
-    _check_other_states(compiled, states[index], choice, table, read_row)
+    _check_other_states(compiled, states[index], rng, table, read_row)
   return map(_open_spiel_name, states)
 
 
 def _check_other_states(
   compiled: CompiledGame,
   state: Any,
-  choice: random.Random,
+  rng: random.Random,
   table: Container[str],
   read_row: Callable[[str], dict[int, float]],
 ) -> None:
-  """Checks that a table plays alike at a state and at random other states of its infoset, under OpenSpiel's names.
+  """Checks that a table has one distribution for a state and for random other states of its infoset.
+
+  The states are looked up under OpenSpiel's names.
 
   Raises:
-    PolicyError: it does not.
+    PolicyError: the table has different distributions for them.
   """
   name = _open_spiel_name(state)
   for _ in range(_DRAWN_STATES):
-    other = other_state(compiled.view, state, choice)
+    other = other_state(compiled.view, state, rng)
     alias = name if other is None else _open_spiel_name(other)
     if alias == name or name not in table or alias not in table:
       continue
@@ -84,7 +85,8 @@ def _check_other_states(
     if any(abs(first.get(a, 0.0) - second.get(a, 0.0)) > TOLERANCE for a in first | second):
       raise errors.PolicyError(
         f"The infostates {name!r} and {alias!r} are one infoset of {compiled.name} as it was compiled, but the "
-        f"policy plays {first} and {second} there. Compile a game whose players see what the policy does."
+        f"policy plays {first} at the first and {second} at the second. Compile a game in which these are "
+        "two infosets."
       )
 
 

@@ -102,7 +102,7 @@ class Gadget:
 GADGETS: dict[str, Gadget] = {
   # No guarantee: the opponent need not play to J as its blueprint does. Ganzfried and Sandholm (2015).
   "unsafe": Gadget("deal"),
-  # Never more exploitable than the blueprint. The blueprint is one of the solutions; nothing favours better
+  # Never more exploitable than the blueprint. The blueprint is one of the solutions; nothing favors better
   # strategies. Burch, Johanson and Bowling (2014).
   "resolving": Gadget("choice"),
   # The guarantee of "resolving"; the smallest margin is maximal. Moravčík, Schmid, Ha, Hladík and Gaukrodger (2016).

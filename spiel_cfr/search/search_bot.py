@@ -91,7 +91,7 @@ class SearchBot(DrawingBot):
       UnsupportedGameError: see `get_policy`; only if the blueprint knows its game.
     """
     if (blueprint is None) != (leaf_values is not None):
-      given = "no policy" if blueprint is None else "a policy, and there are leaf_values"
+      given = "None" if blueprint is None else "a policy, and there are leaf_values"
       raise errors.ArgumentError(
         f"The blueprint is {given}: give either a blueprint, or None with leaf_values."
       )

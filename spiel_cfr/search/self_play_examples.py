@@ -2,7 +2,7 @@
 
 The loop is that of ReBeL (Brown, Bakhtin, Lerer and Gong 2020). A public state is solved down to its leaves with the
 current leaf values, from the ranges of play and from random ranges. The solutions are examples. Play continues at one
-of the leaves, with the ranges of a random iteration.
+of the leaves. Its ranges of play are those under the strategies of a random iteration of the solver.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,8 +26,8 @@ from spiel_cfr.search.search_tree import PublicState
 from spiel_cfr.search.segments import Segment, check_view
 from spiel_cfr.search.value_network import Examples
 
-# The part of private states that have a positive probability in a random range.
-_POSITIVE = 0.85
+# The expected fraction of private states that have a positive probability in a random range.
+_POSITIVE_FRACTION = 0.85
 
 
 def no_values(public_states: Sequence[PublicState], ranges: Float64s) -> Float64s:
@@ -47,7 +47,7 @@ def self_play(
   max_histories: int = 50_000,
   seed: int = 0,
 ) -> Examples:
-  """Plays against itself with search, and returns the solutions of all public states that were solved.
+  """Plays a game against itself with search, and returns the solutions of all public states solved after the root.
 
       network = learn_values([self_play("leduc_poker")])
       for seed in range(10):
@@ -56,9 +56,9 @@ def self_play(
   At each public state, a batch of pairs of ranges is solved at once. Half of them are ranges of play, half are random.
 
   Args:
-    game: a compiled game, or anything that `compile_game` accepts. It is walked only as far as it is played.
+    game: a compiled game, or anything that `compile_game` accepts. Only the subgames of the plays are listed.
     leaf_values: the values at leaves; 0 by default.
-    depth: the number of moves of a subgame, see `Subgame`.
+    depth: the number of moves from the first decision of a subgame to its leaves, chance's included.
     plays: the number of plays.
     batch: the number of pairs of ranges at each public state.
     iterations: the number of iterations of PCFR+ in each subgame.
@@ -67,9 +67,10 @@ def self_play(
     seed: the seed of ranges and play.
 
   Raises:
-    UnsupportedGameError: the game is not a constant-sum game of two players, or see `Subgame`.
-    GameTooLargeError: a subgame has more histories.
-    ArgumentError: an argument is not as above.
+    UnsupportedGameError: the game is not a constant-sum game of two players; an infoset is reached after different
+      numbers of moves; or a player forgets.
+    GameTooLargeError: a subgame has more than `max_histories` histories.
+    ArgumentError: an argument has a wrong type or is outside its range.
     GameError: see `compile_game`.
   """
   for name, number in (("plays", plays), ("batch", batch), ("iterations", iterations)):
@@ -119,10 +120,10 @@ def _play(
 ) -> Iterator[tuple[PublicState, PerPlayer, PerPlayer]]:
   """Yields the public states of one play, without the root, with both players' ranges and values.
 
-  Ranges and values have shape (private states, batch). The first half of the columns are ranges of play.
+  Ranges and values have shape (private states, batch). The first half of the columns (rounded up) are ranges of play.
   """
-  num_of_play = (batch + 1) // 2
-  segment, ranges = root, (np.ones((1, num_of_play)), np.ones((1, num_of_play)))
+  num_play_columns = (batch + 1) // 2
+  segment, ranges = root, (np.ones((1, num_play_columns)), np.ones((1, num_play_columns)))
   while True:
     lookahead = segment.lookahead
     drawn = rng.integers(1, iterations + 1, ranges[0].shape[1])
@@ -136,8 +137,8 @@ def _play(
     first, second = (
       np.hstack(
         [
-          solution.drawn_ranges[leaf, player, :count, :num_of_play],
-          _random_ranges(count, batch - num_of_play, rng),
+          solution.drawn_ranges[leaf, player, :count, :num_play_columns],
+          _random_ranges(count, batch - num_play_columns, rng),
         ]
       )
       for player, count in enumerate(lookahead.counts[leaf].tolist())
@@ -154,7 +155,8 @@ def _next_leaf(
 ) -> int | None:
   """Returns the position of a random leaf, at which play continues; None if the game ends before a leaf.
 
-  The leaf has its probability under the strategies of the first column, or is drawn uniformly for exploration.
+  With probability `exploration`, all leaves are equally likely. Otherwise, the probability of a leaf follows from the
+  ranges in the first column and from the strategies of the iteration drawn for this column.
   """
   count = len(lookahead.leaves)
   if not count:
@@ -172,5 +174,5 @@ def _next_leaf(
 def _random_ranges(count: int, columns: int, rng: np.random.Generator) -> Float64s:
   """Returns random ranges, from uniform to nearly pure, shape (count, columns); some private states have 0."""
   drawn = rng.random((count, columns)) ** np.exp(rng.uniform(-2.0, 2.0, columns))
-  with_zeros = drawn * (rng.random((count, columns)) < _POSITIVE)
+  with_zeros = drawn * (rng.random((count, columns)) < _POSITIVE_FRACTION)
   return np.where(with_zeros.any(axis=0), with_zeros, drawn)

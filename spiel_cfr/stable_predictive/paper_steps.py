@@ -10,8 +10,12 @@ A regret minimizer is (kappa, alpha, beta)-stable-predictive if its strategies x
     (5)   ||x^(t+1) - x^t||_2 <= kappa
     (6)   R^T <= alpha / kappa + beta kappa * sum over t of ||l^t - m^t||_2^2
 
-with l^t the losses and m^t their predictions. The equations distribute the stability of a player's whole strategy, in
-the Euclidean norm of the sequence form, over the tree:
+with l^t the losses and m^t their predictions. The paper minimizes losses, this library maximizes utilities: l^t is the
+gradient of a player's utility, up to its sign. At an infoset, l^t is the vector of counterfactual utilities. Norms are
+the same for both signs.
+
+The equations distribute the stability of a player's whole strategy, in the Euclidean norm of the sequence form, over
+the tree:
 
     n_v       number of children of point v
     B_v       largest Euclidean norm of a sequence-form strategy from point v on
@@ -25,7 +29,8 @@ the Euclidean norm of the sequence form, over the tree:
     (16)  B_j = sqrt(1 + max of B_k^2 over the children k of infoset j)
           B_k = sqrt(sum of B_j^2 over the children j of sequence k), 0 without children
 
-Let D_j bound the Euclidean norms of the counterfactual losses at infoset j and of their predictions. Then OFTRL with
+Let D_j bound the Euclidean norms of the counterfactual losses at infoset j and of their predictions. Then optimistic
+follow-the-regularized-leader (OFTRL) with step size
 
     eta_j = kappa_j / (3 D_j)
 
@@ -49,7 +54,7 @@ from spiel_cfr.stable_predictive.regret_composition import (
   largest_plan_sums,
 )
 
-# The source of D: the largest possible utility of each infoset, or the largest payoff of the game.
+# What D is computed from: the largest possible utility of each infoset, or the largest payoff of the game.
 LossBounds: TypeAlias = Literal["infosets", "payoffs"]
 
 
@@ -76,7 +81,8 @@ class PaperSteps:
     kappa: float64 (infosets,). The target stability of each infoset's local strategy, (15).
     strategy_norm: float64 (infosets,). B, the largest Euclidean norm of a sequence-form strategy from the infoset on,
       (16).
-    loss_norm: float64 (infosets,). D, the largest Euclidean norm of a counterfactual loss or prediction.
+    loss_norm: float64 (infosets,). D, a bound on the Euclidean norms of the counterfactual utilities and of their
+      predictions.
     regularizer_range: float64 (infosets,). The range of the regularizer on the infoset's simplex.
     steps: float64 (infosets,). The step sizes, kappa / (3 D).
     alpha: float64 (players,). The factor of 1 / kappa_root in both bounds on the player's regret.
@@ -148,12 +154,12 @@ def paper_steps(
   Args:
     game: the game.
     regularizer: the regularizer of the regret minimizers.
-    horizon: the number of iterations for which the regret bound is smallest. Required without `kappa_root`.
+    horizon: the number of iterations for which the regret bound is smallest. None is allowed if `kappa_root` is given.
     kappa_root: the target stability of a player's whole strategy. By default, the best one for `horizon`.
-    loss_bounds: the source of D. "infosets" derives D from the largest possible utility of each infoset; the error of a
-      prediction is then at most D times the movement of the other players' local strategies. "payoffs" takes one D for
-      the game, from its largest payoff; the error of a prediction is then at most `sensitivity` times the movement of
-      the other players' whole strategies.
+    loss_bounds: what D is computed from. With "infosets", D comes from each infoset's largest possible utility. The
+      error of a prediction is then at most D times the movement of the other players' local strategies. With
+      "payoffs", D comes from the largest payoff of the game. The error of a prediction is then at most `sensitivity`
+      times the movement of the other players' whole strategies.
   """
   trees = game.treeplexes
   actions = np.concatenate([tree.infoset_actions for tree in trees])
@@ -163,14 +169,15 @@ def paper_steps(
   # Names that begin with `unit` are for kappa_root = 1. Gamma, kappa and the steps are proportional to kappa_root.
   unit_gamma = np.concatenate([_unit_gammas(tree) for tree in trees])
   unit_kappa = unit_gamma / (2 * np.sqrt(actions) * strategy_norm)
-  # Without losses, a constant strategy has no regret: the step is 0, and so is the local regret.
+  # If D is 0, all utilities are 0 and a constant strategy has no regret: the step and the local regret are 0.
   has_losses = loss_norm > 0
   unit_steps = _divided(unit_kappa, 3 * loss_norm, has_losses)
   # By Lemmas 1 and 2, a player's regret is at most the sum of local bounds (6), range / step + step * squared errors.
   alpha = largest_plan_sums(trees, _divided(ranges, unit_steps, has_losses))
-  # Let e_j be the error of the prediction at infoset j, and e_j' that of the player's gradient at all sequences from j
-  # on. Then ||e_j||_2 <= B_j ||e_j'||_2. Infosets j after one observation point have different entries of the gradient.
-  # So the sum of step_j ||e_j||_2^2 over these j is at most the maximum of step_j B_j^2 times the sum of ||e_j'||_2^2.
+  # Let e_j be the error of the predicted utilities at infoset j. Let e_j' be the error of the predicted gradient at all
+  # of the player's sequences from j on. Then ||e_j||_2 <= B_j ||e_j'||_2. Infosets j after one observation point have
+  # different entries of the gradient. So the sum of step_j ||e_j||_2^2 over these j is at most the maximum of
+  # step_j B_j^2 times the sum of ||e_j'||_2^2.
   beta = largest_plan_sums(trees, unit_steps * strategy_norm**2, np.maximum)
   first_error_factor = largest_plan_sums(trees, unit_steps * loss_norm**2)
   sensitivity = np.array(

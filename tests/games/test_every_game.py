@@ -81,7 +81,7 @@ def test_default_parameters(name: str, max_nodes: int) -> None:
   elif outcome.error == "UnsupportedGameError":
     # Its legal actions are not among those that it says it has.
     assert name == "chat_game"
-    assert "among the game's" in outcome.text
+    assert "which must be different numbers from 0 to 1" in outcome.text
   elif outcome.error == "GameError":
     assert name == "go_fish"
     assert "chance outcomes" in outcome.text

@@ -219,7 +219,7 @@ def test_functions_play(name):
   assert referee.play_match(name, policy, policy, deals=2).returns.shape == (2, 2)
   with pytest.raises(errors.ArgumentError):
     referee.FunctionPolicy(name, network, answers=3)
-  with pytest.raises(errors.PolicyError, match="no distribution"):
+  with pytest.raises(errors.PolicyError, match="not a distribution"):
     referee.FunctionPolicy(name, network).action_probabilities(state)
 
 

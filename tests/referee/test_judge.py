@@ -242,12 +242,12 @@ def with_first(number):
     (lambda rows: rows[1:], r"shape \(5, 2\).*be \(6, 2\)"),
     (lambda rows: rows[:, :1], r"shape \(6, 1\).*a number for each action"),
     (lambda rows: rows[0], r"shape \(2,\).*a row for each infoset"),
-    (lambda rows: rows * 1.1, "no distribution"),
+    (lambda rows: rows * 1.1, "not a distribution"),
     (lambda rows: None, "shape"),
     (lambda rows: "x", "an array of numbers"),
-    (with_first(np.nan), "no distribution"),
-    (with_first(np.inf), "no distribution"),
-    (with_first(-0.5), "no distribution"),
+    (with_first(np.nan), "not a distribution"),
+    (with_first(np.inf), "not a distribution"),
+    (with_first(-0.5), "not a distribution"),
   ],
 )
 def test_wrong_answers(change, message):
@@ -262,7 +262,7 @@ def test_errors_quote_the_infoset(leduc):
   with pytest.raises(errors.PolicyError, match=r"infostate '\[Observer: 0.*not legal.*answers="):
     spiel_cfr.judge(leduc, plays_anything)
   for bad in (np.nan, np.inf, -np.inf):
-    with pytest.raises(errors.PolicyError, match="no logits"):
+    with pytest.raises(errors.PolicyError, match="not logits"):
       spiel_cfr.judge(leduc, lambda _, mask, bad=bad: np.full(mask.shape, bad), answers="logits")
 
 

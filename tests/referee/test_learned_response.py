@@ -203,8 +203,8 @@ class Illegal(Bot):
 @pytest.mark.parametrize(
   ("policy", "words"),
   [
-    (Answers({0: 0.5, 1: 0.4}), "no distribution"),
-    (Answers({0: math.nan, 1: 1.0}), "no distribution"),
+    (Answers({0: 0.5, 1: 0.4}), "not a distribution"),
+    (Answers({0: math.nan, 1: 1.0}), "not a distribution"),
     (Answers(None), "has raised TypeError"),
     (Answers(KeyError("0pb")), "has raised KeyError: '0pb'"),
     ({"0": {0: 1.0}}, "no probabilities for infostate"),

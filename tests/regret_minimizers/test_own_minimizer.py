@@ -45,7 +45,7 @@ def test_other_kernels_are_refused(wrong):
     observe = wrong
 
   solver = spiel_cfr.FullWidthSolver("kuhn_poker", Wrong())
-  with pytest.raises(errors.ArgumentError, match="no block kernel"):
+  with pytest.raises(errors.ArgumentError, match="not a block kernel"):
     solver.run(1)
 
 

@@ -416,7 +416,7 @@ def test_bad_input():
     with pytest.raises(errors.ArgumentError):
       search.resolve(game, solver, **arguments)
   bot = SearchBot(OnlyAbove(policy, {0: 0.5}), 0, iterations=3)
-  with pytest.raises(errors.PolicyError, match="no distribution"):
+  with pytest.raises(errors.PolicyError, match="not a distribution"):
     bot.get_policy(on_a_river())
   with pytest.raises(errors.PolicyError):
     search.resolve(game, spiel_cfr.CFRSolver("kuhn_poker"))

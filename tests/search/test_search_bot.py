@@ -250,7 +250,7 @@ def test_bad_input():
     SearchBot(blueprint_of("tiny_hanabi"), 0).get_policy(first["tiny_hanabi"])
   with pytest.raises(errors.PolicyError, match="no probabilities"):
     SearchBot({}, 0).get_policy(first["kuhn_poker"])
-  with pytest.raises(errors.PolicyError, match="no distribution"):
+  with pytest.raises(errors.PolicyError, match="not a distribution"):
     SearchBot({"0": {0: 0.5}}, 0).get_policy(first["kuhn_poker"])
   with pytest.raises(errors.PolicyError, match="no probabilities"):
     SearchBot(blueprint, 0).get_policy(first["leduc_poker"])

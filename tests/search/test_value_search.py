@@ -205,7 +205,7 @@ def test_bad_arguments_are_named():
     "Examples": lambda: search.learn_values([1]),
     "a function": lambda: search.SearchBot(None, 0, leaf_values=3),
     "SearchBot": lambda: search.played_policy("kuhn_poker", solver),
-    "is no policy: give": lambda: search.SearchBot(None, 0),
+    "is None: give": lambda: search.SearchBot(None, 0),
     "there are leaf_values": lambda: search.SearchBot(solver, 0, leaf_values=search.no_values),
     "leave seconds": lambda: search.SearchBot(None, 0, leaf_values=search.no_values, seconds=1.0),
     "with leaf values": lambda: search.SearchBot(

@@ -166,8 +166,8 @@ FAULTS = (
   Fault(
     "depths are not those above",
     _TREEPLEX,
-    "  while len(infosets):\n    depths[infosets] += 1\n",
-    "  if len(infosets):\n    depths[infosets] += 1\n",
+    "    while len(infosets):\n      depths_of_piece[infosets] += 1\n",
+    "    if len(infosets):\n      depths_of_piece[infosets] += 1\n",
     ("games", "support"),
   ),
   Fault(

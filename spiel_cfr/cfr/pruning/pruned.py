@@ -42,7 +42,7 @@ from spiel_cfr.cfr.pruning.compaction import PrunableGame
 from spiel_cfr.cfr.pruning.pruning_rule import PruningRule, RuleName
 from spiel_cfr.cfr.pruning.window import PruningWindow
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.cfr.solver_state import copy_into, inside
+from spiel_cfr.cfr.solver_state import copy_into, inner_values
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
@@ -291,7 +291,11 @@ class Pruned(Solver):
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    current, opened, frozen = inside(state, "solver"), inside(state, "opened"), state["frozen"]
+    current, opened, frozen = (
+      inner_values(state, "solver"),
+      inner_values(state, "opened"),
+      state["frozen"],
+    )
     for values in (current, opened):
       check_numbers(self.compiled_game, values)
     began, done, end = int(opened["counts"][0]), int(current["counts"][0]), state["window_end"]

@@ -42,7 +42,7 @@ function App({app}) {
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
-  // Set before the children are rendered, which read colours.
+  // Set before the children are rendered, which read colors.
   document.documentElement.dataset.theme = theme;
   useEffect(() => {
     try { localStorage.setItem("spiel_cfr theme", theme); } catch { /* kept for this visit only */ }

@@ -7,7 +7,7 @@ const PALETTE = [
   "#4c7bd9", "#ef8a3c", "#35a67a", "#d9567b", "#8a63d2", "#c6a117", "#2aa3b8", "#a1663f",
   "#7d8797", "#6b9e2f",
 ];
-// Colours of poker: folds are blue, calls green, bets redder with their size.
+// Colors of poker: folds are blue, calls green, bets redder with their size.
 const POKER = [[/^fold/i, "#6b9fd8"], [/^(call|check)/i, "#5cb878"], [/^all-?in/i, "#c0282d"]];
 const BETS = ["#f6b26b", "#ef7d3b", "#d94f2b", "#a8326e", "#7b3fa0"];
 
@@ -149,7 +149,7 @@ function InfosetList({app, selected, open, search}) {
       </select>
     </div>
     <p class="quiet" id="found">${count(rows.length)} of ${count(infosets.size)} infosets</p>
-    <p class="quiet">Dot: the player. Bar: the strategy, one colour for each action. Number: reach probability.</p>
+    <p class="quiet">Dot: the player. Bar: the strategy, one color for each action. Number: reach probability.</p>
     <${LongList} rows=${rows} height=${height} row=${row} selected=${selected} label="Infosets" />
   </div>`;
 }
@@ -236,7 +236,7 @@ function Moves({app, node, chosen, go}) {
       </tr>`;
     })}</tbody></table>
     ${complete && html`<p class="legend quiet"><span>★ action of a best response to the other players</span><span><em class="regret up">regret above 0</em>
-      <em class="regret down">below 0</em> stronger colour: larger regret</span></p>`}
+      <em class="regret down">below 0</em> stronger color: larger regret</span></p>`}
     ${tree.num_cut[node] > 0 && html`<p class="cut">${count(tree.num_cut[node])} ${tree.num_cut[node] === 1 ? "move" : "moves"} left out here.</p>`}
   </div>`;
 }
@@ -270,7 +270,7 @@ function runoutTo({tree, names}, node) {
     .map((step) => short(names[tree.move[step]])).join("").replace(/ /g, "");
 }
 
-// A button for each card that chance may deal next, coloured by the EV of the first player.
+// A button for each card that chance may deal next, colored by the EV of the first player.
 function Runouts({app, node, go}) {
   const {tree, names} = app;
   const children = tree.children(node), nodes = new Map();
@@ -280,7 +280,7 @@ function Runouts({app, node, go}) {
   const tint = (child) => 100 * (high > low ? (tree.value(child, 0) - low) / (high - low) : 0.5);
   const suits = "shdc".split("").filter((suit) => Array.from(nodes.keys()).some((card) => card[1] === suit));
   return html`<div class="runouts" role="group" aria-label="Runout">
-    <p class="legend quiet"><span>Choose the next card. Colour: EV of ${initials(0)}, from ${signed(low)} <i class="scale"></i> to ${signed(high)}</span>${children.some((child) => tree.row[child] === NONE) && html`<span>Pale: only the EV is on this page, not the board</span>`}</p>
+    <p class="legend quiet"><span>Choose the next card. Color: EV of ${initials(0)}, from ${signed(low)} <i class="scale"></i> to ${signed(high)}</span>${children.some((child) => tree.row[child] === NONE) && html`<span>Pale: only the EV is on this page, not the board</span>`}</p>
     ${suits.map((suit) => html`<div class="suit" key=${suit}>${"AKQJT98765432".split("").map((rank) => {
       const card = rank + suit, child = nodes.get(card);
       return child === undefined ? html`<span key=${card} class="card-none"></span>`
@@ -464,7 +464,7 @@ function PublicStateView({app, node}) {
   if (row === NONE) return null;
   return html`<div>
     <div class="board">${states.boards[row] ? html`<span class="quiet">Board</span> ${cardsOf(states.boards[row])}` : html`<span class="quiet">${ofCards ? "No public cards" : "Private types"}</span>`}
-      <div class="segments" role="group" aria-label="Colour by">${Object.entries(COLORINGS).filter(([key]) => ofCards || key !== "equity").map(([key, label]) => html`
+      <div class="segments" role="group" aria-label="Color by">${Object.entries(COLORINGS).filter(([key]) => ofCards || key !== "equity").map(([key, label]) => html`
         <button key=${key} data-coloring=${key} class=${key === coloring ? "on" : ""} aria-pressed=${key === coloring} onClick=${() => setColoring(key)}>${label}</button>`)}</div>
     </div>
     <div class="ranges">${[0, 1].map((player) => html`<${RangeCard} key=${row + "-" + player} app=${app} node=${node} row=${row} player=${player} mover=${tree.mover[node]} coloring=${coloring}

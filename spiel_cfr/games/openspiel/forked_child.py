@@ -24,7 +24,7 @@ class ChildDiedError(Exception):
 
 
 def call_in_child(function: Callable[[], Any], seconds: float) -> Any:
-  """Returns the result of a function that runs in a forked child for at most `seconds` of processor time.
+  """Returns the result of a function that runs in a forked child for at most `seconds` of CPU time.
 
   The result must be picklable.
 
@@ -48,7 +48,7 @@ def _fork(function: Callable[[], object], seconds: float, wall_seconds: float) -
 
   Args:
     function: the function that the child calls.
-    seconds: the processor time after which SIGPROF ends the child.
+    seconds: the CPU time after which SIGPROF ends the child.
     wall_seconds: the time after which SIGALRM ends the child.
   """
   read_end, write_end = os.pipe()

@@ -33,7 +33,7 @@ NO_PLAYERS = np.zeros((0, column.OF_PLAYERS), np.uint64)
 class PayoffArrays(NamedTuple):
   """The arrays that a gradient kernel reads. Their meaning depends on the form of payoffs.
 
-  In leaf rows and typed patterns, a *row* is one sequence of a player, or up to `LANES` neighbouring ones, with a list
+  In leaf rows and typed patterns, a *row* is one sequence of a player, or up to `LANES` neighboring ones, with a list
   of *terms*. The utility of a row is the sum of its terms. A *run* is a range of consecutive rows with equally long
   lists. Terms are stored run by run, and runs player by player:
 

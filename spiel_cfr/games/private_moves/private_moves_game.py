@@ -59,7 +59,7 @@ class PrivateMovesGame(CompiledGame):
       states: the histories of infosets.
       num_core_histories: the number of terminal core histories.
       place_payoff: makes the payoffs, given the layout of each player.
-      has_copies: whether subgames are shared. Then copies of an infoset are neighbours in the layout.
+      has_copies: whether subgames are shared. Then copies of an infoset are neighbors in the layout.
       view: the view of the game that was walked, or the `infostate` of a view that is made on demand.
     """
     self._states, self._own_histories = states, view == "history"
@@ -69,7 +69,7 @@ class PrivateMovesGame(CompiledGame):
     placements, root, first_infoset = list[Placement](), 0, 0
     for player in _PLAYERS:
       parents = states.players[player].parent.astype(np.int64)
-      # In order of discovery, copies are neighbours already.
+      # In order of discovery, copies are neighbors already.
       ranks = np.arange(len(parents), dtype=np.uint32) if has_copies else None
       placement = build_treeplex(
         parents, states.num_actions(player), root, first_infoset, ranks=ranks

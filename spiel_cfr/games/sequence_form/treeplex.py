@@ -151,7 +151,7 @@ def build_treeplex(
     root: the number of the empty sequence in the numbering of all players.
     first_infoset: the number of the first infoset in the numbering of all players.
     states: int64 (infosets,). The public state of each infoset. Infosets of one group and one public state become
-      neighbours. By default, public states are all different.
+      neighbors. By default, public states are all different.
     ranks: uint32 (infosets,). The order of the infosets of a group if it is known, such as `Placement.position`; it
       replaces `states`.
   """
@@ -209,7 +209,7 @@ def build_treeplex(
 
 
 def _state_order(parents: Uint32s, states: Int64s) -> tuple[Uint32s, Int64s, Int64s]:
-  """Returns sort keys for `np.lexsort` that make infosets of one public state neighbours.
+  """Returns sort keys for `np.lexsort` that make infosets of one public state neighbors.
 
   Public states are in the order of their first parents, and infosets of a public state in the order of their parents.
   Forward and backward passes then read and write parents almost in order.

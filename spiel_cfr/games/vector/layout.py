@@ -245,7 +245,7 @@ def lay_out(tree: PublicTree, in_parts: bool) -> Layout:
 
 
 def public_subtrees(tree: PublicTree, most: int) -> Cut:
-  """Returns a cut: the largest subtrees of at most `most` sequences, and neighbours joined to parts of that size."""
+  """Returns a cut: the largest subtrees of at most `most` sequences, and neighbors joined to parts of that size."""
   size = tree.num_sequences
   parent, levels = tree.node_of_edge[tree.edge_above], tree.levels()
   for level in reversed(levels[1:]):
