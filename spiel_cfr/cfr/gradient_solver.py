@@ -58,12 +58,12 @@ S = TypeVar("S", bound=GradientState)
 class GradientSolver(Solver, Generic[S]):
   """Base class of solvers whose iterations compute players' gradients and take steps on their treeplexes.
 
-  Steps are written in Python with NumPy. The solvers visit a game as a whole, even if it is compiled in parts, and
-  compute in float64. Their average policy is the last iterate, unless the state has an average.
+  Steps are written in Python with NumPy. The solvers compute in float64. They treat a game in parts as a whole: they
+  do not visit part by part. Their average policy is the last iterate, unless the state has an average.
 
   Attributes:
-    coupling: a bound on the spectral norm of the payoffs: the largest change of the Euclidean norm of a player's
-      gradient when the sequence form of every other player moves by 1. See `Payoff.sensitivity`.
+    coupling: a bound on how fast gradients change. If the sequence form of every other player moves by a Euclidean
+      distance of 1, then a player's gradient moves by at most `coupling`. See `Payoff.sensitivity`.
   """
 
   _runtime: S
@@ -106,7 +106,7 @@ class GradientSolver(Solver, Generic[S]):
     return forms.sequence_form(self.compiled_game, forms.uniform(self.compiled_game))
 
   def _gradients(self, point: Float64s, players: Iterable[int] | None = None) -> Float64s:
-    """Returns the gradients of some players, by default of all, at a point; the others' sequences have 0."""
+    """Returns the gradients of some players, by default of all, at a point; 0 at the other players' sequences."""
     result = np.zeros(self.compiled_game.end)
     payoff = self.compiled_game.every_infoset.payoff
     for player in self._players if players is None else players:
@@ -145,7 +145,7 @@ class GradientSolver(Solver, Generic[S]):
       with DeferredInterrupt(whole=True):
         root_values = self._iterate(state)
         state.iteration += 1
-      # The backward pass carries a number that is not finite up to the root.
+      # If a value is NaN or infinite, the backward pass carries this up to the root's value.
       if not np.isfinite(root_values).all():
         raise errors.NotFiniteError(
           f"After {self.iteration:,} iterations of {type(self).__name__} the values are {root_values.tolist()}: "

@@ -10,12 +10,13 @@ from spiel_cfr.mccfr.random_draws import KEY
 
 
 class Learner:
-  """The networks of all players: one or two for each player, all of one approximator.
+  """The networks of all players: one or two for each player, all with the same architecture (`Approximator`).
 
   Attributes:
     parameters: floats (players, networks, parameters). The parameters of each network.
-    scales: float64 (players, networks). The factor on each network's outputs. Targets are divided by it, because
-      networks learn best if targets are about 1. It is 0 before the first fit, so that all advantages are 0.
+    scales: float64 (players, networks). The factor by which each network's outputs are multiplied. Targets are
+      divided by it, because networks learn best if targets are about 1. Before the first fit it is 0, so all outputs
+      are 0.
     num_outputs: int. The number of actions of the game.
   """
 
@@ -46,10 +47,10 @@ class Learner:
 
     Args:
       player: the player.
-      number: the number of the network among the player's networks.
+      number: the network's number among the player's networks.
       rows: the training data.
       iteration: the iteration, which determines the random numbers of the fit.
-      anew: True to start from new parameters, False from the network's parameters.
+      anew: True to start from new random parameters, False to continue from the network's current parameters.
 
     Raises:
       NotFiniteError: a parameter becomes NaN or infinite.

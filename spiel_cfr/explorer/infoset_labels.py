@@ -1,7 +1,7 @@
 """Labels of infosets: short names for the lists of a page.
 
 The label of an infoset lists the moves that all its histories share, such as `Q · Pass · Bet` in Kuhn poker. If this
-list does not identify the infoset (a move is observed later, or a history is not on the page), the label is its
+list does not identify the infoset (for example, because a history is not on the page), the label is its
 infostate without the parts that all infostates of the player share.
 """
 
@@ -21,7 +21,10 @@ _PART = re.compile(r"\[[^\[\]]*\]|[^\s\[\]]+|\S")
 def infoset_labels(
   tree: Tree, names: list[str], infostates: list[str], players: Int64s, num_histories: Int64s
 ) -> list[str]:
-  """Returns a label for each infoset. Labels of a player's infosets differ, unless their infostates nearly agree.
+  """Returns a label for each infoset.
+
+  Two infosets of a player have the same label only if their infostates are equal in all parts that a label keeps. Most
+  labels therefore differ.
 
   Args:
     tree: the tree of histories.

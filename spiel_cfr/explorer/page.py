@@ -1,8 +1,8 @@
 """HTML of a page of the explorer: one file with its scripts, styles and data.
 
-Names from a game are in compressed data, which the page's script shows as text, never as markup. Only the title is in
-the markup, escaped. Probabilities of public states are rounded to 1 / 65,535. Values are float32, which is more exact
-than the four digits shown.
+A game's names of moves and infosets are part of the compressed data. The page's script inserts them as text, so they
+cannot become markup. Only the title is part of the markup; it is escaped. Probabilities of public states are rounded to
+1 / 65,535. Values are float32, which is more exact than the four digits shown.
 """
 
 import base64
@@ -102,7 +102,7 @@ def _float32(array: Float64s) -> npt.NDArray[np.float32]:
   return np.clip(array.ravel(), -most, most).astype(np.float32)
 
 
-def _in_steps(array: Float64s) -> npt.NDArray[np.uint16]:
+def _in_uint16(array: Float64s) -> npt.NDArray[np.uint16]:
   """Returns numbers from 0 to 1 as flat integers of 16 bits; NaN, at unreachable hands, becomes 0."""
   steps = np.rint(np.nan_to_num(array.ravel()).clip(0, 1) * _ONE)
   return np.asarray(steps, np.uint16)
@@ -138,7 +138,7 @@ def _ranges(states: list[PublicState]) -> Arrays:
     "opponent_weight": joined(
       (_relative(hand_range.opponent_weight) for hand_range in ranges), np.float32
     ),
-    "equity": joined((_in_steps(hand_range.equity) for hand_range in ranges), np.uint16),
-    "probability": joined((_in_steps(state.probability) for state in states), np.uint16),
+    "equity": joined((_in_uint16(hand_range.equity) for hand_range in ranges), np.uint16),
+    "probability": joined((_in_uint16(state.probability) for state in states), np.uint16),
     "is_best": joined((state.is_best.ravel().astype(np.uint8) for state in states), np.uint8),
   }

@@ -12,7 +12,7 @@ from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker.betting_tree import BettingNode, NodeKind
 from spiel_cfr.poker.boards import Board
 
-# Numbers that a solver in parts stores for each sequence: a regret, a probability and a sum for the average.
+# Numbers that a partitioned solver stores for each sequence: a regret, a probability and a sum for the average.
 _NUMBERS_PER_SEQUENCE = 3
 # Bytes that the game takes for each infoset (parent and scale), public state (edges and payoffs) and hand on a board
 # (`HandTables`).
@@ -27,7 +27,8 @@ class GameEstimate:
     num_boards: int. The number of boards.
     num_states: int. The number of public states, terminals included.
     num_infosets: int. The number of infosets of both players.
-    num_sequences: int. The number of actions at all infosets of both players.
+    num_sequences: int. The number of sequences of both players without the empty ones: one for each action of each
+      infoset.
     num_bytes: int. The approximate memory, in bytes, of the game and a partitioned solver such as DCFR.
   """
 
@@ -40,7 +41,7 @@ class GameEstimate:
   def __str__(self) -> str:
     return (
       f"{self.num_boards:,} boards, {self.num_states:,} public states, {self.num_infosets:,} infosets, "
-      f"{self.num_sequences:,} infoset actions; about {self.num_bytes / 1e6:z,.0f} MB"
+      f"{self.num_sequences:,} sequences; about {self.num_bytes / 1e6:z,.0f} MB"
     )
 
   def check_memory(self) -> None:
@@ -58,9 +59,11 @@ def estimate_boards(
 ) -> GameEstimate:
   """Returns the size of a game, given its betting, its boards and the precision of solvers."""
   levels = 1 + max(board.level for board in boards)
+  # The number of boards, hands and nodes at each level.
   boards_on = np.bincount([board.level for board in boards], minlength=levels)
   hands_on, nodes_on = np.zeros((2, levels), np.int64)
-  # For each player and level: infosets of a decision on all boards, decisions, and their actions.
+  # For each player and level: the infosets that one decision has on all boards together; the number of decisions; the
+  # number of their actions.
   infosets_on, decisions_on, actions_on = np.zeros((3, len(PLAYERS), levels), np.int64)
   for board in boards:
     for player in PLAYERS:

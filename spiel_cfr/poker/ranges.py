@@ -84,7 +84,8 @@ def endgame(
     ip: the range of the other player, player 1.
     board: three to five cards, as in `"7s9h9cTc"`: the flop, the turn or the river.
     pot: chips in the pot, half of them from each player.
-    stack: chips that each player has behind (the effective stack). `Endgame.starting_stack` is half of the pot more.
+    stack: chips that each player has behind (the effective stack). `Endgame.starting_stack` is this number plus half
+      of the pot.
     big_blind: chips of the big blind, the unit of `Endgame.milli_big_blinds`.
 
   Raises:

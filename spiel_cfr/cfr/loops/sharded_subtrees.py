@@ -1,12 +1,14 @@
-"""Visits to subtrees in other processes, the *shards*, which may die at any time.
+"""Solver visits to the subtrees of a game in parts, in other processes.
 
-A shard holds the solver's arrays of its subtrees and visits these subtrees. For each visit it receives the trunk's
-reach probabilities, and it returns the values that its subtrees pass up to the trunk.
+A *visit* updates some players in all subtrees once. A *shard* is a process with some of the subtrees. It may die at any
+time. A shard holds the solver's arrays of its subtrees and visits these subtrees. For each visit it receives the
+trunk's reach probabilities, and it returns the values that its subtrees pass up to the trunk.
 
 At a *barrier*, the shards also return their arrays. The main process keeps these copies, and the requests since then.
-If a shard dies, the process that replaces it receives both and repeats the visits, with the same bytes. If the executor
-itself fails, the main process repeats them, and raises an error after the iteration. A caller that reads the arrays
-forces a barrier. If it may also have written to them, the shards receive the arrays again with the next visit.
+If a shard dies, the process that replaces it receives both and repeats the visits; the results are the same bit for
+bit. If the executor itself fails, the main process repeats the visits, and raises an error after the iteration. A
+caller that reads the arrays forces a barrier. If it may also have written to them, the shards receive the arrays again
+with the next visit.
 """
 
 import dataclasses
@@ -87,7 +89,7 @@ class ShardedSubtrees(Subtrees):
 
   def visit(self, players: Players) -> None:
     arrays = self._arrays
-    inputs = [line.copy() for line in _inputs(arrays)]
+    inputs = [array.copy() for array in _inputs(arrays)]
     self._requests.append(_Request(players, arrays.schedule_row.numbers.copy(), inputs))
     self._last_visit += 1
     answers = self._ask(self._requests[-1:], barrier=len(self._requests) >= _BETWEEN_BARRIERS)
@@ -95,9 +97,9 @@ class ShardedSubtrees(Subtrees):
       _write(_passed_up(arrays, subtrees, players), passed_up)
 
   def fetch_to_write(self) -> None:
-    # Ctrl-C does not interrupt a step.
+    # As one step, which Ctrl-C does not interrupt.
     whole_steps(lambda number, last: self.fetch_to_read(), 1 if self._requests else 0)
-    # Shards have not made a visit of this number, so none of them can take its arrays for the latest ones.
+    # Skips a number of visits: no shard has made this one, so each shard finds that its arrays are out of date.
     self._last_visit += 1
     self._shards_outdated = True
 
@@ -221,7 +223,7 @@ def _serve(
     loop.lock(sequences)
   elif last_visits.get(subtrees) != since:
     return None
-  # If a visit is interrupted, the arrays belong to no visit.
+  # The arrays change from here on. If an exception interrupts the visits, the shard counts as without arrays.
   last_visits.pop(subtrees, None)
   for players, schedule_row, inputs in visits:
     loop.set_schedule_row(schedule_row)
@@ -243,7 +245,7 @@ def _passed_up(arrays: SolverArrays, subtrees: range, players: Players) -> list[
   """Returns views of the values that subtrees have passed up to the trunk."""
   walk = arrays.walk
   return [
-    line for number in subtrees for player in players for line in walk.passed_up(number, player)
+    array for number in subtrees for player in players for array in walk.passed_up(number, player)
   ]
 
 

@@ -1,6 +1,8 @@
-"""Subtrees of shared subgames: one player's infosets below the cut, kept once for all sequences with the same subgames.
+"""Subtrees of one player's infosets below the cut. Sequences at the cut that lead to the same subgames share a subtree.
 
-`subgames` explains the terms with an example.
+The *cut* is a number of moves that divides the game into the trunk and subgames. A player does not know which subgame
+it is in, so its *subtree* below a sequence is the union of its infosets in the subgames that can follow. The place of a
+subgame in a subtree is an *embedding*. `subgames` explains these terms with an example.
 """
 
 import numpy as np
@@ -16,12 +18,12 @@ from spiel_cfr.games.private_moves.merged_rows import PlayerRows
 from spiel_cfr.games.sequence_form.treeplex import infoset_depths
 
 _ROOT = -1
-# Embeddings whose sequences are looked up at a time, about a thousand each.
+# The number of embeddings whose sequences are looked up at a time. Each has about a thousand sequences.
 _EMBEDDINGS_AT_A_TIME = 1 << 9
 
 
 class SubgameInfosets:
-  """One player's infosets of all subgames, subgame by subgame, as the walks over core histories found them.
+  """One player's infosets of all subgames, subgame by subgame, as the walks of the subgames found them.
 
   The sequences of a subgame are consecutive. The first one is its *root*, the player's sequence at the cut.
 
@@ -64,7 +66,7 @@ class SubgameInfosets:
     return result
 
   def paying_sequences(self) -> Int64s:
-    """Returns the sequences below a root that are in a row, so that the game can end at them with a payoff."""
+    """Returns the paying sequences, ascending: those below a root after which the game can end with a payoff."""
     is_paying = self.walked.classes > 0
     is_paying[self.root_of_subgame[:-1]] = False
     return np.flatnonzero(is_paying)
@@ -77,8 +79,8 @@ class _Union:
   player has seen the same at them.
 
   Attributes:
-    image: int32 (images,). For each subtree, the sequence of the subtree for each sequence below the roots of its
-      subgames, subgame by subgame.
+    image: int32 (images,). The sequence of the subtree that each sequence of its subgames becomes: subtree by subtree,
+      then subgame by subgame. The roots of subgames are left out.
     parents: list of int32 arrays. The sequence of the subtree above each infoset, or `_ROOT`.
     witnesses: list of int32 arrays. One of the infosets of subgames that were merged into each infoset.
     sizes: list of int. The number of infosets of each subtree.
@@ -132,8 +134,9 @@ class _Union:
 class PlayerSubtrees:
   """One player's subtrees, their copies, and the embeddings of subgames in them.
 
-  Infosets and sequences are numbered subtree by subtree, without roots. In the whole game, infoset follows infoset,
-  each with all its copies, and each copy with all its actions. If an infoset with actions l and r has two copies, below
+  A subtree has a copy below each sequence at the cut that leads to it. Infosets and sequences of subtrees are numbered
+  subtree by subtree, without roots. The whole game numbers sequences infoset by infoset; within an infoset, copy by
+  copy; and within a copy, action by action. If an infoset with actions l and r has two copies, below
   sequences a and b, then the order is l below a, r below a, l below b, r below b: `stride` is 2.
 
   Attributes:
@@ -143,7 +146,8 @@ class PlayerSubtrees:
     copy_at_cut: int64 (sequences at the cut,). The number of each sequence at the cut among those with its subtree.
     place_of_history: int64 (histories,). The place in `sequence_at_cut` of the sequence of each history at the cut.
     embedding_of_history: int64 (histories,). The embedding of the subgame of each history at the cut.
-    embeddings: int64 (embeddings,). Subtree times the number of subgames, plus subgame; ascending.
+    embeddings: int64 (embeddings,). A key of each pair of a subtree and a subgame in it, ascending: the subtree's
+      number times the number of subgames, plus the subgame's number.
     first_image: int64 (embeddings,). The first element of each embedding in `image`.
     image: int32 (images,). The sequence of the subtree for each sequence below the root of the embedded subgame,
       embedding by embedding.
@@ -288,14 +292,14 @@ class PlayerSubtrees:
     return result
 
   def place_paying_sequences(self, placed: Uint32s) -> tuple[Int64s, Uint32s]:
-    """Returns the sequences of the layout that the paying sequences of subgames become.
+    """Returns the layout's numbers of the paying sequences of all embedded subgames.
 
     Args:
       placed: uint32 (sequences,). The layout's number of each sequence of the whole game.
 
     Returns:
       int64 (embeddings,). The first element of each embedding in the second array.
-      uint32. For each embedding, the sequence of copy 0 for each paying sequence of the embedded subgame.
+      uint32 (elements,). The number of each paying sequence in copy 0 of its subtree, embedding by embedding.
     """
     subgame, root = self.embedded_subgames(), self.subgames.root_of_subgame
     paying = self.subgames.paying_sequences()

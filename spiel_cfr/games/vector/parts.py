@@ -1,6 +1,8 @@
-"""Parts of a game in vector form, which solvers visit one by one, and the numbers of sequences inside a part.
+"""Parts of a game in vector form, and the numbers of sequences inside a part.
 
-In a part, its sequences are numbered from 0. The rows of the trunk directly above the part come after them.
+A game in parts is a *trunk*, which is part 0, and subtrees of the public tree. Solvers visit one part at a time. A
+*row* is the sequences of one action at a public node, one for each private type. A part numbers its own sequences from
+0. The trunk's rows directly above the part come after them. `layout` explains the other terms.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,11 +28,11 @@ from spiel_cfr.games.vector.public_tree import PLAYERS, LastEdges
 
 
 class Numbering(NamedTuple):
-  """The numbers of a player's sequences in a part: first the part's sequences, then those of the trunk's rows above it.
+  """The numbers of a player's sequences in a part: the part's own, then those of the trunk's rows directly above it.
 
   Attributes:
     player: int. The owner of the sequences.
-    part: int. The number of the part; None for the whole game in the numbering of the game.
+    part: int. The number of the part, 0 for the trunk; None if the part is the whole game.
     nodes: int64 (nodes,), ascending. The part's nodes at which the player moves.
     begin: int. The part's first sequence, in the numbering of the game.
     length: int. The number of the part's sequences, without those of the trunk.
@@ -49,9 +51,9 @@ class Numbering(NamedTuple):
   trunk_sequences: Int64s
 
   def bounds(self, layout: Layout) -> tuple[int, int]:
-    """Returns the first sequence of the part and one past the last of the trunk's rows, in the part's numbering.
+    """Returns the first number of the part, and one past the last number of the trunk's rows.
 
-    The first sequence of the trunk, and of a whole game, is the empty sequence.
+    The first number is the empty sequence in the trunk and in a whole game, and 0 in other parts.
     """
     root = 0 if self.part else layout.roots[self.player] - self.begin
     return root, self.length + len(self.trunk_sequences)
@@ -85,7 +87,7 @@ class Parts:
       layout: the layout of the game.
       builder: function of the layout and of each player's last edges before terminals, int32 (players, terminals);
         returns a builder of payoffs.
-      skips_forced: whether infosets with one action are left out, see `forced_moves`.
+      skips_forced: whether solvers skip infosets with one action, see `forced_moves`.
     """
     self._layout, self._skips_forced = layout, skips_forced
     self._above = layout.tree.choices_above() if skips_forced else layout.tree.above
@@ -182,7 +184,7 @@ def parents(layout: Layout, above: LastEdges, numbering: Numbering) -> Uint32s:
   return np.asarray(np.repeat(numbering.row(layout, edges), widths) + offset, np.uint32)
 
 
-def _by_part(part: Integers, num_parts: int) -> list[Int64s]:
-  """Returns the nodes of each part, ascending, given the part of each node; or the terminals of each part."""
-  order = np.argsort(part, kind="stable")
-  return np.split(order, np.searchsorted(part[order], np.arange(1, num_parts)))
+def _by_part(part_of_item: Integers, num_parts: int) -> list[Int64s]:
+  """Returns the items (nodes or terminals) of each part, ascending, given the part of each item."""
+  order = np.argsort(part_of_item, kind="stable")
+  return np.split(order, np.searchsorted(part_of_item[order], np.arange(1, num_parts)))

@@ -18,18 +18,22 @@ from spiel_cfr.games.vector.typed_tree import TypedTree
 
 
 class Squares(NamedTuple):
-  """The payoff matrices of all terminals, cut into pieces for the kernel of typed patterns.
+  """The payoff matrices of all terminals, divided into pieces for the kernel of typed patterns.
 
-  A terminal has the last row of each player above it. Its matrix has a line for each type of player 0's row and a
-  column for each type of player 1's row. For each player, the matrix is cut into pieces of `lanes` of the player's
-  types and up to 16 of the opponent's. Each piece is a multiple of a pattern. Pieces of zeros are left out.
+  A *row* is the sequences of one action at a public node: one for each of a player's types. The matrix of a terminal
+  belongs to each player's last row above it. It has an element for each pair of a type of player 0's row and a type of
+  player 1's row.
+
+  For each player, the matrix is divided into *pieces* of at most `lanes` of the player's types and 8 or 16 of the
+  opponent's. A piece is a *pattern* times a factor; the pattern is stored once for all pieces that are multiples of it.
+  Pieces of zeros are left out. A pattern is stored as one or two *squares*, each with LANES of the opponent's types.
 
   Attributes:
     matrix: int64 (terminals,). The number of each terminal's matrix. Terminals share a matrix if their rows are of the
       same kinds and their payoffs are equal.
-    first: for each player, int64 (matrices + 1,). The first piece of each matrix, then the number of pieces.
-    cuts: for each player, int64 (pieces, 3). Each piece's first type of the player, its first type of the opponent, and
-      the first square of its pattern.
+    first: for each player, int64 (matrices + 1,). The first piece of each matrix, then the number of all pieces.
+    places: for each player, int64 (pieces, 3). The first of the player's types in each piece, the first of the
+      opponent's types, and the first square of the piece's pattern.
     factors: for each player, float64 (pieces,). The factor of each piece's pattern.
     squares: float64 (squares, LANES * lanes). `SquareRows.squares`.
     widths: int64 (squares,). `SquareRows.widths`.
@@ -38,7 +42,7 @@ class Squares(NamedTuple):
 
   matrix: Int64s
   first: list[Int64s]
-  cuts: list[Int64s]
+  places: list[Int64s]
   factors: list[Float64s]
   squares: Float64s
   widths: Int64s
@@ -46,17 +50,17 @@ class Squares(NamedTuple):
 
 
 def cut_squares(tree: TypedTree, layout: Layout, edges: Integers, lanes: int) -> Squares:
-  """Cuts the matrices of all terminals into squares; `edges` are each player's last edges before terminals."""
+  """Divides the matrices of all terminals into pieces. `edges` are each player's last edges before terminals."""
   row_kinds = [layout.row_kind(player_edges) for player_edges in edges]
   cases, case = np.unique(np.stack([tree.matrix, *row_kinds]), axis=1, return_inverse=True)
-  # All patterns have the same number of columns, since the kernel adds that number for each term of a row.
+  # All patterns have the same number of the opponent's types, because the kernel adds that number for each piece.
   columns = LANES if max(tree.deals.num_types) <= LANES else 2 * LANES
   numbers: dict[bytes, int] = {}
   squares: list[Float64s] = []
   widths: list[int] = []
 
   def first_square(pattern: Float64s) -> int:
-    """Returns the first square of a pattern, which is added if it is new."""
+    """Returns the first square of a pattern, and stores the pattern if it is new."""
     padded = np.zeros((columns, lanes))
     padded[: pattern.shape[0], : pattern.shape[1]] = pattern
     number = numbers.setdefault(rounded(padded).tobytes(), len(squares))
@@ -65,23 +69,23 @@ def cut_squares(tree: TypedTree, layout: Layout, edges: Integers, lanes: int) ->
       widths.extend([len(pattern)] * (columns // LANES))
     return number
 
-  firsts, cuts, factors = [], [], []
+  firsts, places, factors = [], [], []
   for player in PLAYERS:
-    first, player_cuts, player_factors = [0], [], []
+    first, player_places, player_factors = [0], [], []
     for matrix, *kinds in cases.T.tolist():
       payoffs = _payoffs_between(tree, matrix, player, kinds)
       num_other, num_own = payoffs.shape
       for other, own in itertools.product(range(0, num_other, columns), range(0, num_own, lanes)):
         piece = payoffs[other : other + columns, own : own + lanes]
         if factor := leading(piece.reshape(1, -1)).item():
-          player_cuts.append((own, other, first_square(piece / factor)))
+          player_places.append((own, other, first_square(piece / factor)))
           player_factors.append(factor)
-      first.append(len(player_cuts))
+      first.append(len(player_places))
     firsts.append(np.array(first))
-    cuts.append(np.array(player_cuts, np.int64).reshape(-1, 3))
+    places.append(np.array(player_places, np.int64).reshape(-1, 3))
     factors.append(np.array(player_factors))
   flat = np.array(squares).reshape(-1, LANES * lanes)
-  return Squares(case.reshape(-1), firsts, cuts, factors, flat, np.array(widths), lanes)
+  return Squares(case.reshape(-1), firsts, places, factors, flat, np.array(widths), lanes)
 
 
 def _payoffs_between(tree: TypedTree, matrix: int, player: int, kinds: list[int]) -> Float64s:
@@ -133,13 +137,13 @@ class TypedTerminals:
   def _rows(
     self, player: int, numberings: Sequence[Numbering], terminals: Int64s, squares: Squares
   ) -> Rows:
-    """Returns a player's rows of a part with the terms of some terminals."""
+    """Returns a player's rows of a part, with the pieces of some terminals' matrices."""
     layout, numbering = self._layout, numberings[player]
     rows = [numberings[owner].row(layout, self._above[owner, terminals]) for owner in PLAYERS]
     matrix = squares.matrix[terminals]
     num_pieces = np.diff(squares.first[player])[matrix]
     piece = concatenated_ranges(squares.first[player][matrix], num_pieces)
-    own_type, other_type, pattern = squares.cuts[player][piece].T
+    own_type, other_type, pattern = squares.places[player][piece].T
     own_sequence = np.repeat(rows[player], num_pieces) + own_type
     other_sequence = np.repeat(rows[1 - player], num_pieces) + other_type
     starts = self._starts(numbering, squares.lanes)
@@ -154,18 +158,18 @@ class TypedTerminals:
     )
 
   def _starts(self, numbering: Numbering, lanes: int) -> Int64s:
-    """Returns the first sequence of each row of a part, cut after `lanes` types. A gradient writes these rows only."""
+    """Returns the first sequence of each row of a part. Rows of more than `lanes` types count as several rows."""
     layout, tree, player = self._layout, self._tree, numbering.player
     edges = concatenated_ranges(tree.first_edge[numbering.nodes], tree.num_actions[numbering.nodes])
     if not numbering.part:
       edges = np.append(edges, NO_EDGE)
     first = np.sort(np.append(layout.row(player, edges) - numbering.begin, numbering.trunk_starts))
-    # Rows reach up to the next row and include its padding: parts share workspaces, and values of another part that
-    # stayed in the padding would be summed.
+    # A row reaches up to the next row. It includes the padding between them, so a gradient sets the padding to 0. Parts
+    # share workspaces: without this, the padding would keep values of another part, and these would be summed.
     end = numbering.length + len(numbering.trunk_sequences)
-    num_cuts = -(-np.diff(first, append=end) // lanes)
-    cut = concatenated_ranges(np.zeros_like(num_cuts), num_cuts)
-    return np.asarray(np.repeat(first, num_cuts) + lanes * cut)
+    num_pieces = -(-np.diff(first, append=end) // lanes)
+    piece = concatenated_ranges(np.zeros_like(num_pieces), num_pieces)
+    return np.asarray(np.repeat(first, num_pieces) + lanes * piece)
 
 
 def loss_bounds(tree: TypedTree, layout: Layout) -> Float64s:
