@@ -23,8 +23,8 @@ def infoset_labels(
 ) -> list[str]:
   """Returns a label for each infoset.
 
-  Two infosets of a player have the same label only if their infostates are equal in all parts that a label keeps. Most
-  labels therefore differ.
+  Labels are not always unique. Two infosets of a player have the same label only if their infostates are equal in all
+  parts that a label keeps.
 
   Args:
     tree: the tree of histories.

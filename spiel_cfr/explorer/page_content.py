@@ -15,7 +15,9 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tree:
-  """Tree of histories or public states: parents come first, and the children of a node are adjacent.
+  """Tree of histories or public states. Parents precede their children; the children of a node are adjacent.
+
+  A *move* is an action of a player or an outcome of chance.
 
   Attributes:
     mover: int64 (nodes,). The player to move, or `CHANCE` or `TERMINAL` of `history_list`.
@@ -25,7 +27,7 @@ class Tree:
     move: int64 (nodes,). The move that leads to a node, as an index of `Content.names`; 0 at the root.
     probability: float64 (nodes,). The probability, at the parent, of the move that leads to a node.
     values: float64 (nodes, players). The expected payoff of each player from a node on.
-    row: int64 (nodes,). The infoset or public state of a node; `NONE` if there is none.
+    row: int64 (nodes,). The index of a node's infoset or public state in the table; `NONE` if it has neither.
     spent: int64 (nodes, players). The chips of each player in the pot of hold'em; None for other games.
   """
 
@@ -48,7 +50,7 @@ class InfosetTable:
 
   Attributes:
     infostates: list of str. The information state string of each infoset.
-    labels: list of str. A short name of each infoset, unique among the infosets of a player.
+    labels: list of str. A short name of each infoset. Infosets of a player may have the same label.
     player: int64 (infosets,). The owner of each infoset.
     num_actions: int64 (infosets,). The number of actions of each infoset.
     reach: float64 (infosets,). The reach probability of each infoset.

@@ -29,8 +29,8 @@ class GameView:
   """A sequential game with the actions and infostates that the library uses. Immutable.
 
   `mover`, `infostate` and other attributes are functions of states that descend from `new_initial_state`. If the view
-  changes nothing, they are OpenSpiel's own functions. Answers of games in Python, of games read from files and of a
-  user's functions are checked. An exception, or an answer of another type, raises an error with the history.
+  changes nothing, they are OpenSpiel's own functions. The view checks the answers of games in Python, of games from
+  files, and of a user's functions. An exception or an answer of the wrong type raises an error with the history.
 
       view = GameView(pyspiel.load_game("leduc_poker"), lambda state, actions: actions[:2])
       state = view.new_initial_state()
@@ -238,11 +238,11 @@ class GameView:
     return self.named(state, self.mover(state))
 
   def _is_simultaneous(self, state: Any) -> bool:
-    """Returns whether a state is one of the simultaneous game, and the view's game its turn-based version."""
+    """Returns whether the view's game is turn-based and the state is one of the simultaneous game."""
     return self._is_turn_based and not checked_calls.is_turn_based(state.get_game())
 
   def _in_turns(self, state: Any, player: int) -> Any:
-    """Converts a state of the simultaneous game to one at which a player moves, after arbitrary moves of others."""
+    """Converts a simultaneous state to a turn-based one at which `player` moves, after the others' first actions."""
     result = self.new_initial_state()
     for action in state.history():
       result.apply_action(action)

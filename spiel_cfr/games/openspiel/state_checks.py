@@ -15,11 +15,11 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.openspiel.game_view import GameView
 
-# Largest difference of a sum of returns from the declared sum. It is a share of the largest of the returns in the sum,
-# since files and float32 have six or seven digits, plus a share of the largest return that the game declares.
+# Tolerances of the check that returns have the declared sum: a share of the largest of these returns, plus a share of
+# the largest return that the game declares. The first is 1e-6, since files and float32 have six or seven digits.
 SUM_TOLERANCE, _DECLARED_SUM_TOLERANCE = 1e-6, 1e-14
-# Longest history: a number of moves, plus a multiple of `max_game_length`. Games declare it without chance's moves, and
-# some declare too little.
+# A history has at most `_SPARE_MOVES` + `_MOVES_PER_DECLARED` * `max_game_length` moves. Games declare
+# `max_game_length` without chance's moves, and some declare too little.
 _SPARE_MOVES, _MOVES_PER_DECLARED = 1000, 10
 
 
@@ -104,7 +104,7 @@ def imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
 def inconsistent_actions(
   view: GameView, state: Any, known: list[int]
 ) -> errors.InconsistentInfosetError:
-  """Returns the error for a state whose legal actions differ from `known`, those of other states of its infoset."""
+  """Returns the error for a state whose legal actions differ from `known`, the actions of its infoset so far."""
   return errors.InconsistentInfosetError(
     f"States of player {state.current_player()}'s infostate {view.infostate(state)!r} "
     f"have different legal actions: {known}, and {view.legal_actions(state)} after the history "
@@ -114,12 +114,12 @@ def inconsistent_actions(
 
 
 def longest_history(view: GameView) -> int:
-  """Returns the largest number of moves of a history, including chance's. Longer ones are taken to have no end."""
+  """Returns the limit on the moves of a history, chance's included. A longer history counts as endless."""
   return _SPARE_MOVES + _MOVES_PER_DECLARED * int(view.game.max_game_length())
 
 
 def has_no_end(view: GameView, state: Any) -> errors.GameError:
-  """Returns the error for a history of more than `longest_history` moves."""
+  """Returns the error for a game in which a history has more than `longest_history` moves."""
   return errors.GameError(
     f"The game has not ended after {longest_history(view):,} moves, chance's included; its max_game_length is "
     f"{view.game.max_game_length():,}. Games must end. Raise max_game_length, or make a state terminal. The last moves "
@@ -132,11 +132,11 @@ def warn_of_doubts(
 ) -> None:
   """Warns of empty infostates and of returns outside the declared range, by `DoubtfulGameWarning`.
 
-  An empty infostate at the root causes no warning, since the player knows nothing there.
+  A player's first infostate may be empty if the player moves at the root, since it knows nothing there.
 
   Args:
     game: the game that was walked.
-    infostates: for each player, its infostates in order of discovery.
+    infostates: for each player, its infostates, in the order in which the walk found them.
     payoff_range: the smallest and the largest return of any player.
   """
   doubts = [

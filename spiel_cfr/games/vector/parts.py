@@ -1,8 +1,9 @@
 """Parts of a game in vector form, and the numbers of sequences inside a part.
 
-A game in parts is a *trunk*, which is part 0, and subtrees of the public tree. Solvers visit one part at a time. A
-*row* is the sequences of one action at a public node, one for each private type. A part numbers its own sequences from
-0. The trunk's rows directly above the part come after them. `layout` explains the other terms.
+A game in parts is a *trunk*, the upper nodes of the public tree, and the subtrees below it. The trunk is part 0.
+Solvers visit one part at a time. A *row* has the sequences of one action at a public node, one for each private type. A
+part numbers its own sequences from 0, and then the sequences of the trunk's rows directly above it. `layout` explains
+the other terms.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,7 +54,7 @@ class Numbering(NamedTuple):
   def bounds(self, layout: Layout) -> tuple[int, int]:
     """Returns the first number of the part, and one past the last number of the trunk's rows.
 
-    The first number is the empty sequence in the trunk and in a whole game, and 0 in other parts.
+    In the trunk and in a whole game, the first number is that of the empty sequence. In other parts it is 0.
     """
     root = 0 if self.part else layout.roots[self.player] - self.begin
     return root, self.length + len(self.trunk_sequences)
@@ -104,7 +105,7 @@ class Parts:
   def part(self, number: int) -> Part:
     """Returns a part with its payoff."""
     layout = self._layout
-    first, second = (self._number(player, number) for player in PLAYERS)
+    first, second = (self._numbering(player, number) for player in PLAYERS)
     trees, left_out = zip(
       *(self._tree(numbering, number) for numbering in (first, second)), strict=True
     )
@@ -121,7 +122,7 @@ class Parts:
       left_out=left_out,
     )
 
-  def _number(self, player: int, part: int) -> Numbering:
+  def _numbering(self, player: int, part: int) -> Numbering:
     """Returns the numbering of a player's sequences in a part."""
     layout = self._layout
     begin, end = layout.first_sequences[player, part : part + 2].tolist()
@@ -144,7 +145,7 @@ class Parts:
     )
 
   def _tree(self, numbering: Numbering, part: int) -> tuple[Tree, Uint64s]:
-    """Returns the infosets of a player to visit in a part, and the groups that are left out."""
+    """Returns the groups of a player's infosets to visit in a part, and those left out: they have one action."""
     layout, player = self._layout, numbering.player
     ends = np.append(0, layout.group_ends[player])
     groups = layout.groups[player][ends[part] : ends[part + 1]].copy()
@@ -155,7 +156,7 @@ class Parts:
 
 
 def whole_numbering(layout: Layout, player: int) -> Numbering:
-  """Returns the game's numbering of a player's sequences, as that of a part that is the whole game."""
+  """Returns the numbering of a player's sequences in a game of one part."""
   none, nodes = np.zeros(0, np.int64), np.flatnonzero(layout.tree.player == player)
   return Numbering(player, None, nodes, 0, layout.roots[player + 1], none, none, none)
 
@@ -172,7 +173,7 @@ def parents(layout: Layout, above: LastEdges, numbering: Numbering) -> Uint32s:
   nodes = numbering.nodes[np.argsort(layout.infoset[numbering.nodes])]
   edges, kind = above.nodes[player, nodes], tree.kind[nodes]
   widths = tree.width[player, kind]
-  # The offsets in the rows above depend on the kinds of the two nodes only.
+  # The offset in the row above depends only on the kind of that row and the kind of the node.
   pairs, pair = np.unique(np.stack([layout.row_kind(edges), kind]), axis=1, return_inverse=True)
   offsets = [np.zeros(0, np.int64)]
   for before, after in pairs.T.tolist():
