@@ -1,4 +1,4 @@
-"""Solution of a game in one call: chooses a solver, runs it, and certifies the result."""
+"""Solution of a game in one call: chooses a solver, runs it, and measures the result exactly."""
 
 import bisect
 import contextlib
@@ -153,7 +153,7 @@ def choose_solver(game: AnyGame) -> tuple[str, str]:
   game = compile_game(game)
   if game.is_two_player_constant_sum:
     return "restarted", (
-      "for constant-sum games of two players of any size; it certifies each player's strategy separately, and "
+      "for constant-sum games of two players of any size; it measures each player's strategy separately, and "
       "converges linearly near the solution"
     )
   guarantee = (

@@ -238,7 +238,7 @@ def test_bad_input():
       SearchBot(blueprint, 0, **arguments)
   with pytest.raises(errors.ArgumentError, match="player"):
     SearchBot(blueprint, 2)
-  with pytest.raises(errors.ArgumentError, match="no policy"):
+  with pytest.raises(errors.ArgumentError, match="blueprint is None"):
     SearchBot(None, 0)
   first = {
     name: next(states_of(pyspiel.load_game(name), 0))
