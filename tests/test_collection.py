@@ -12,7 +12,7 @@ _ROOT = pathlib.Path(__file__).parent.parent
 
 
 def test_no_name_holds_an_address(collected_ids):
-  """Where tests run in several processes, pytest-xdist itself compares the order of those that are not slow."""
+  """An address in an id would differ between processes, and pytest-xdist compares the ids of quick tests only."""
   assert not [name for name in collected_ids if re.search(r"\b0x[0-9a-f]{6,}", name)]
 
 

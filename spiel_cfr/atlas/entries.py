@@ -107,7 +107,7 @@ class Entry:
 
   @property
   def agrees(self) -> bool | None:
-    """Whether all published values agree with the bounds; None without published values or without bounds."""
+    """True if all published values agree with the bounds; None if the entry has no published values or no bounds."""
     if not self.published or self.value is None:
       return None
     return all(published.agrees_with(self.value) for published in self.published)

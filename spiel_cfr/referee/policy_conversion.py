@@ -154,7 +154,7 @@ class _Batch(NamedTuple):
 def _batches(
   compiled: CompiledGame, player: int, observes: Observes, batch_size: int
 ) -> Iterator[_Batch]:
-  """Yields a player's infosets in batches, of which one is in memory at a time; shows a bar if that takes long."""
+  """Yields a player's infosets in batches, one in memory at a time. A progress bar appears if this takes long."""
   infosets = compiled.infosets[player]
   count, names = len(infosets.num_actions), infosets.infostates
   ends = np.append(0, np.cumsum(infosets.num_actions))
