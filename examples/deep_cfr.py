@@ -182,7 +182,7 @@ def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality:
   plt = pyplot()
   figure, both = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
   colors = {name: f"C{number}" for number, name in enumerate(_SOLVERS.value)}
-  for axes, column, label in zip(both, (0, 1), ("traversals", "processor seconds"), strict=True):
+  for axes, column, label in zip(both, (0, 1), ("traversals", "CPU seconds"), strict=True):
     for name, rows in curves.items():
       kind, tables = name.removesuffix(", tables"), name.endswith("tables")
       axes.plot(

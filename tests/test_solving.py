@@ -181,12 +181,12 @@ def test_the_kind_of_equilibrium_is_named():
   solution = spiel_cfr.solve("kuhn_poker(players=3)", iterations=10)
   assert solution.equilibrium == "Nash equilibrium"
   assert f"measured   NashConv {solution.nash_conv:.2e}" in str(solution)
-  solver = spiel_cfr.EFRSolver("kuhn_poker(players=3)", "behavioural")
+  solver = spiel_cfr.EFRSolver("kuhn_poker(players=3)", "behavioral")
   solution = spiel_cfr.solve(solver.compiled_game, solver=solver, seconds=0.0)
   # Nothing has been played yet, and there is a policy all the same.
   assert solution.equilibrium == "Nash equilibrium"
   solution = spiel_cfr.solve(solver.compiled_game, solver=solver, iterations=3)
-  assert solution.equilibrium == "behavioural correlated equilibrium"
+  assert solution.equilibrium == "behavioral correlated equilibrium"
   assert spiel_cfr.solve("kuhn_poker", solver="efr", iterations=3).correlated_gap is None
 
 

@@ -63,7 +63,7 @@ DEVIATIONS: Mapping[str, DeviationSet] = FrozenMapping(
     "counterfactual partial sequence": DeviationSet(internal=(PARTIAL, FOLLOWED)),
     "causal partial sequence": DeviationSet(external=(PARTIAL, TRIGGERED), internal=(FOLLOWED,)),
     "twice informed partial sequence": DeviationSet(internal=(PARTIAL, TRIGGERED, FOLLOWED)),
-    "behavioural": DeviationSet(internal=(RECALLED,)),
+    "behavioral": DeviationSet(internal=(RECALLED,)),
   }
 )
 # Names in OpenSpiel, and their names in `DEVIATIONS`.
@@ -76,8 +76,9 @@ _OPEN_SPIEL_NAMES = {
   "csps": "causal partial sequence",
   "casual partial sequence": "causal partial sequence",
   "tips": "twice informed partial sequence",
-  "bhv": "behavioural",
-  "single target behavioural": "behavioural",
+  "bhv": "behavioral",
+  "behavioural": "behavioral",
+  "single target behavioural": "behavioral",
 }
 
 

@@ -9,7 +9,7 @@ kind of deviator, and the gap is 0 if no such deviator gains:
     extensive-form         may stop following at any infoset, after it sees the recommendation there
     agent-form coarse      deviates at one infoset, before it sees the recommendation, and follows again
     agent-form             deviates at one infoset, after it sees the recommendation, and follows again
-    behavioural            plays any action at any infoset, and sees the recommendations at all of its infosets
+    behavioral             plays any action at any infoset, and sees the recommendations at all of its infosets
     normal-form            is told its pure strategy, an action at every infoset, before the game
     mixed normal-form      is told its mixed strategy before the game
 
@@ -63,7 +63,7 @@ GAP_KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
     "counterfactual partial sequence": (_UNSEEN, _AFTER_ANY),
     "causal partial sequence": (_SEEN, _AFTER_EXTERNAL),
     "twice informed partial sequence": (_SEEN, _AFTER_ANY),
-    "behavioural": (_SEEN, _ANY_TIME),
+    "behavioral": (_SEEN, _ANY_TIME),
   }
 )
 # The kinds of gaps that are computed from the profiles, not from regrets.
@@ -89,9 +89,9 @@ MEASURABLE_GAPS: Mapping[str, tuple[str, ...]] = FrozenMapping(
     ),
     "twice informed partial sequence": (
       "extensive-form",
-      *(kind for kind in GAP_KINDS if kind not in ("extensive-form", "behavioural")),
+      *(kind for kind in GAP_KINDS if kind not in ("extensive-form", "behavioral")),
     ),
-    "behavioural": ("behavioural",),
+    "behavioral": ("behavioral",),
   }
 )
 

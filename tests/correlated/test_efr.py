@@ -104,7 +104,7 @@ def test_where_open_spiels_sets_are_not_the_papers(name):
     "counterfactual partial sequence": efr.return_cf_partial_sequence,
     "causal partial sequence": efr.return_cs_partial_sequence,
     "twice informed partial sequence": efr.return_twice_informed_partial_sequence,
-    "behavioural": efr.return_behavourial,
+    "behavioral": efr.return_behavourial,
   }[name]
   papers = tuple(correlated.DEVIATIONS[name])
   chances = [{0: 0.3, 1: 0.7}, {0: 0.1, 1: 0.5, 2: 0.4}, {0: 0.6, 1: 0.4}]
@@ -138,7 +138,7 @@ def test_blind_counterfactual_deviations_are_cfr():
 
 
 @pytest.mark.quick(
-  "behavioural", "blind counterfactual", "informed action", "twice informed partial sequence"
+  "behavioral", "blind counterfactual", "informed action", "twice informed partial sequence"
 )
 @pytest.mark.parametrize("deviations", correlated.MEASURABLE_GAPS)
 def test_minimized_gaps_vanish(deviations):
@@ -146,15 +146,15 @@ def test_minimized_gaps_vanish(deviations):
   solver = correlated.EFRSolver(load("unequal actions"), deviations)
   # Behavioral deviations have all others in them.
   all_kinds = tuple(correlated.GAP_KINDS)
-  kinds = all_kinds if deviations == "behavioural" else correlated.MEASURABLE_GAPS[deviations]
-  plays = [correlated.EmpiricalPlay(solver.compiled_game, name) for name in ("tips", "behavioural")]
+  kinds = all_kinds if deviations == "behavioral" else correlated.MEASURABLE_GAPS[deviations]
+  plays = [correlated.EmpiricalPlay(solver.compiled_game, name) for name in ("tips", "behavioral")]
   gaps = []
   for _ in range(2):
     for _ in range(20 if not gaps else 300):
-      for play in plays[: 2 if deviations == "behavioural" else 1]:
+      for play in plays[: 2 if deviations == "behavioral" else 1]:
         play.add(solver.current_probabilities())
       solver.evaluate_and_update_policy()
-    gaps.append([plays[kind == "behavioural"].gap(kind).gap for kind in kinds])
+    gaps.append([plays[kind == "behavioral"].gap(kind).gap for kind in kinds])
     for kind, gap in zip(kinds, gaps[-1], strict=True):
       if kind in correlated.MEASURABLE_GAPS[deviations]:
         assert solver.gap(kind).gap == pytest.approx(gap, abs=1e-12)
@@ -215,7 +215,7 @@ def test_refused_arguments(monkeypatch):
     correlated.EFRSolver("kuhn_poker", "every")
   monkeypatch.setattr(correlated.deviations, "_MOST_REGRETS", 100)
   with pytest.raises(errors.GameTooLargeError, match="blind partial sequence"):
-    correlated.EFRSolver("kuhn_poker(players=3)", "behavioural")
+    correlated.EFRSolver("kuhn_poker(players=3)", "behavioral")
 
 
 @pytest.mark.parametrize("kind", ["", 0, False, []])

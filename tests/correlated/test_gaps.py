@@ -41,7 +41,7 @@ CHAINS = (
     "agent-form",
     "counterfactual partial sequence",
     "twice informed partial sequence",
-    "behavioural",
+    "behavioral",
     "normal-form",
     "mixed normal-form",
   ),

@@ -52,7 +52,7 @@ IN_OPEN_SPIEL = {
   "counterfactual partial sequence": ((), ("forced", "partial", "followed")),
   "causal partial sequence": (("forced", "repeated", "followed"), ("forced",)),
   "twice informed partial sequence": ((), ("forced", "repeated")),
-  "behavioural": ((), ("recalled in part",)),
+  "behavioral": ((), ("recalled in part",)),
 }
 
 
