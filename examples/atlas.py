@@ -1,4 +1,4 @@
-"""Computes the atlas of solved games again, prints the changes, and writes the package's file and docs/atlas.md.
+"""Computes the atlas of solved games again, prints the changes, and writes the package's file and the page's tables.
 
 An interrupted run continues with the games that it has not computed. Its results are in the file `--done`; delete that
 file after a change of the code.
@@ -10,11 +10,14 @@ import pathlib
 import time
 from typing import Any
 
+import atlas_numbers
+import atlas_page
 from absl import app, flags
 
+import spiel_cfr
 from spiel_cfr import atlas
 from spiel_cfr._util import files
-from spiel_cfr.atlas.entries import compile_entry, read_entry
+from spiel_cfr.atlas.entries import read_entry
 
 _GAMES = flags.DEFINE_list("games", [], "games to compute; all by default")
 _MISSING = flags.DEFINE_bool("missing", False, "compute only games without numbers")
@@ -37,7 +40,10 @@ def main(_: list[str]) -> None:
       continue
     if game not in known:
       start = time.process_time()
-      known[game] = atlas.recompute(compile_entry(game, before.get("infostate")))
+      compiled = spiel_cfr.compile_game(
+        atlas.load(game), infostate=before.get("infostate"), progress=False
+      )
+      known[game] = atlas_numbers.recompute(compiled)
       print(
         f"{index + 1} of {len(listed)}, {time.process_time() - start:z.0f} s: {game}", flush=True
       )
@@ -45,7 +51,7 @@ def main(_: list[str]) -> None:
         file.write(json.dumps([game, known[game]]) + "\n")
     differs = ["new"]
     if "num_states" in before:
-      differs = atlas.changes(read_entry(before), known[game])
+      differs = atlas_numbers.changes(read_entry(before), known[game])
     if differs:
       listed[index] = before | known[game]
       num_changes += 1
@@ -55,7 +61,8 @@ def main(_: list[str]) -> None:
     file.write(f"[\n{lines}\n]\n".encode())
   version = importlib.metadata.version("open_spiel")
   entries = [read_entry(entry) for entry in listed if "num_states" in entry]
-  (_ROOT / "docs" / "atlas.md").write_text(atlas.page(entries, version))
+  page = _ROOT / "docs" / "atlas.md"
+  page.write_text(atlas_page.page(page.read_text(), entries, version))
   done.unlink(missing_ok=True)
   print(f"{num_changes} games changed; {len(entries)} in {_FILE.relative_to(_ROOT)}, docs/atlas.md")
 

@@ -6,8 +6,6 @@ True
 """
 
 from spiel_cfr.atlas.entries import Entry, entries, find
-from spiel_cfr.atlas.page import page
-from spiel_cfr.atlas.recompute import changes, recompute
 from spiel_cfr.atlas.sources import load
 
-__all__ = ["Entry", "changes", "entries", "find", "load", "page", "recompute"]
+__all__ = ["Entry", "entries", "find", "load"]

@@ -103,19 +103,7 @@ class Entry:
 
   def compile(self) -> CompiledGame:
     """Returns the compiled game, with the infosets of the entry."""
-    return compile_entry(self.game, self.infostate)
-
-  @property
-  def agrees(self) -> bool | None:
-    """True if all published values agree with the bounds; None if the entry has no published values or no bounds."""
-    if not self.published or self.value is None:
-      return None
-    return all(published.agrees_with(self.value) for published in self.published)
-
-
-def compile_entry(game: str, infostate: Literal["history"] | None = None) -> CompiledGame:
-  """Returns the compiled game of an entry, given its name and infostate."""
-  return compile_game(sources.load(game), infostate=infostate, progress=False)
+    return compile_game(self.load(), infostate=self.infostate, progress=False)
 
 
 def read_entry(text: dict[str, Any]) -> Entry:

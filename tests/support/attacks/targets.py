@@ -206,12 +206,6 @@ _PLAIN: dict[str, dict[str, Callable[[Any], Any]]] = {
   "abstraction.hand_buckets": {"labels": lambda holder: [np.arange(3) // 2] * 2},
   "atlas.find": {"game": lambda holder: "kuhn_poker"},
   "atlas.load": {"game": lambda holder: "selten_1975_1.efg"},
-  "atlas.recompute": {"game": lambda holder: "kuhn_poker"},
-  "atlas.changes": {
-    "before": lambda holder: _entry(),
-    "text": lambda holder: spiel_cfr.atlas.recompute("kuhn_poker"),
-  },
-  "atlas.page": {"entries": lambda holder: [_entry()], "version": lambda holder: "2.0"},
   "certificates.Certificate.save": {"path": lambda holder: "plain_certificate.json"},
   "certificates.Interval.total": {"intervals": lambda holder: [_entry().value]},
   "exploitation.SafeExploiter.observe": {"history": lambda holder: [0, 1, 0, 0]},

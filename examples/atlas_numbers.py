@@ -1,20 +1,18 @@
-"""Computation of the atlas's numbers, and comparison with an entry."""
+"""Computation of the atlas's numbers, and comparison with an entry; a module of examples/atlas.py."""
 
 from typing import Any
 
 import numpy as np
+from correlated_polytope import correlated_polytope
 
 from spiel_cfr import catalogue
-from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.atlas.entries import Entry, read_entry
-from spiel_cfr.atlas.polytope import correlated_polytope
 from spiel_cfr.certificates import certify
 from spiel_cfr.cfr.cfr import CFRSolver
 from spiel_cfr.correlated import optimal_equilibrium
 from spiel_cfr.evaluation import solve_lp
 from spiel_cfr.exploitation.guaranteed import GuaranteedStrategies
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.private_moves.private_moves_game import PrivateMovesGame
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.policies import open_spiel
@@ -34,14 +32,8 @@ _SAME, _DIFFERENT, _OPTIMAL = 1e-5, 1e-3, 1e-9
 _ITERATIONS = ((200_000, 10_000), (2_000_000, 2_000), (10**12, 300))
 
 
-@typed
-def recompute(game: AnyGame) -> dict[str, Any]:
-  """Returns the numbers of a game, in the format of the atlas's file.
-
-  Raises:
-    GameError: see `compile_game`.
-  """
-  compiled = compile_game(game, progress=False)
+def recompute(compiled: CompiledGame) -> dict[str, Any]:
+  """Returns the numbers of a game, in the format of the atlas's file."""
   name, policy = _solution(compiled)
   uniform, certificate = certify(compiled, CFRSolver(compiled)), certify(compiled, policy)
   result: dict[str, Any] = {
@@ -100,7 +92,6 @@ def _is_unique(compiled: CompiledGame, player: int) -> bool | None:
   return None if _SAME < distance < _DIFFERENT else bool(distance <= _SAME)
 
 
-@typed
 def changes(before: Entry, text: dict[str, Any]) -> list[str]:
   """Returns the contradictions between an entry and recomputed numbers, one sentence each.
 
