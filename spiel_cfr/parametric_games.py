@@ -288,7 +288,6 @@ def optimize_parameters(
   player = arguments.integer(player, "player", 0, game.base.num_players - 1)
   steps = arguments.positive_integer(steps, "steps")
   length = arguments.positive_number(length, "length")
-  arguments.of_type(fixed, "fixed", Sequence)
   constant = [arguments.integer(number, "fixed", 0, game.num_parameters - 1) for number in fixed]
   point, result = np.maximum(game.checked(parameters), 0.0), list[Step]()
   solver = None

@@ -101,10 +101,10 @@ def _is_true_or_false(value: Any) -> bool:
 
 
 def _is_series(value: Any) -> bool:
-  """Returns whether a value can be iterated over. An array without dimensions cannot."""
+  """Returns whether a value can be iterated over, and is neither a string nor an array without dimensions."""
   if isinstance(value, np.ndarray):
     return value.ndim > 0
-  return isinstance(value, collections.abc.Iterable)
+  return isinstance(value, collections.abc.Iterable) and not isinstance(value, str | bytes)
 
 
 def _is_checked(kind: type) -> bool:
@@ -113,5 +113,6 @@ def _is_checked(kind: type) -> bool:
   That holds for classes of this library and of Python's standard library, except protocols. Classes of other packages
   are not checked here, because values of other types may stand for their instances: a string for a game of OpenSpiel.
   """
-  is_ours = kind.__module__.startswith("spiel_cfr") or kind.__module__ in sys.stdlib_module_names
-  return is_ours and not getattr(kind, "_is_protocol", False) and kind not in (Any, object)
+  package = kind.__module__.partition(".")[0]
+  is_known = package == "spiel_cfr" or package in sys.stdlib_module_names
+  return is_known and not getattr(kind, "_is_protocol", False) and kind not in (Any, object)

@@ -14,6 +14,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments, files
 from spiel_cfr._util.environment import versions
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy
 from spiel_cfr.evaluation import evaluate
@@ -61,6 +62,7 @@ class Exploration:
     return "\n".join([*lines, *(f"left out: {sentence}" for sentence in self.cut)])
 
 
+@typed
 def explore(
   policy: open_spiel.AnyPolicy,
   path: str | os.PathLike[str],
@@ -312,10 +314,6 @@ def _header(subject: _Subject, content: Content) -> dict[str, Any]:
 
 def _curves(traces: Mapping[str, AnyTrace]) -> list[dict[str, Any]]:
   """Returns the convergence curves of traces. The page drops points that a logarithmic axis can't show."""
-  if not isinstance(traces, Mapping):
-    raise errors.ArgumentError(
-      f"traces must be a mapping name -> trace, not {arguments.shortened(traces)}."
-    )
   result = []
   for name, trace in traces.items():
     rows: Any = read_trace(trace).rows if isinstance(trace, str | os.PathLike) else trace

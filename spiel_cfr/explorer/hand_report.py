@@ -80,7 +80,6 @@ def hand_report(solution: PokerSolution, moves: Sequence[int] = ()) -> HandRepor
     ArgumentError: the moves do not lead to a decision on the first board.
     UnsupportedGameError: the game is not hold'em.
   """
-  arguments.of_type(moves, "moves", Sequence)
   game = solution.compiled_game
   tree, namer = game.tree, HandMoves(game)
   spent = namer.spent_at_root()

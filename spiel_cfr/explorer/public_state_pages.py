@@ -145,10 +145,6 @@ def _shown_boards(tree: HandTree, max_infosets: int, runouts: Iterable[str] | No
     num_infosets = tree.num_sequences / np.maximum(tree.num_actions, 1)
     fits = boards[-1].level <= 1 or num_infosets.sum() <= max_infosets
     return set(range(len(boards))) if fits else {0}
-  if isinstance(runouts, str) or not isinstance(runouts, Iterable):
-    raise errors.ArgumentError(
-      f"runouts must be a list of strings such as '2c7s', not {arguments.shortened(runouts)}."
-    )
   numbers = {board.cards: number for number, board in enumerate(boards)}
   shown = {0}
   for runout in runouts:
