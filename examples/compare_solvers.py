@@ -18,7 +18,7 @@ from open_spiel.python.algorithms import exploitability as open_spiel_exploitabi
 
 import spiel_cfr
 from spiel_cfr import CompiledGame
-from spiel_cfr.__main__ import check_writable
+from spiel_cfr._util.files import check_writable
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string")
 _SOLVERS = flags.DEFINE_list(

@@ -106,7 +106,7 @@ def main(arguments: list[str]) -> None:
       print(f"after {step:,} steps: exploitability {verdict.exploitability:z.4f}", flush=True)
   print(f"\n{verdict}")
   if _PAGE.value:
-    print(verdict.explore(_PAGE.value, traces={_AGENTS.value: rows}))
+    print(spiel_cfr.explore(verdict, _PAGE.value, traces={_AGENTS.value: rows}))
 
 
 if __name__ == "__main__":

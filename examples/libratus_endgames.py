@@ -157,7 +157,7 @@ def main(arguments: list[str]) -> None:
   methods, folder = makers(), pathlib.Path(_OUTPUT_DIR.value)
   by_updates: dict[str, Found] = {updates: {} for updates in _UPDATES.value}
   try:
-    files.check_writable(folder)
+    files.check_writable(folder / "trace")
     for name, endgame in endgames().items():
       for updates, rows in solve(name, endgame, methods, folder).items():
         by_updates[updates][name] = rows

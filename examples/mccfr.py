@@ -56,7 +56,7 @@ def main() -> None:
   unknown = sorted(set(_SAMPLERS.value) - set(SOLVERS))
   if unknown:
     raise app.UsageError(f"unknown samplers {unknown}; there are {', '.join(SOLVERS)}")
-  files.check_writable(_OUTPUT_DIR.value)
+  files.check_writable(f"{_OUTPUT_DIR.value}/picture")
   game = spiel_cfr.compile_game(_GAME.value)
   quality, divisor = ("exploitability", 2) if game.is_two_player_constant_sum else ("NashConv", 1)
   print(f"{game}\n")

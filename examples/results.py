@@ -21,7 +21,7 @@ from typing import Any, ParamSpec
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr.__main__ import check_writable
+from spiel_cfr._util.files import check_writable
 from spiel_cfr.poker import ranges
 
 # The games on which solvers are compared, by short names.

@@ -28,7 +28,7 @@ from absl import app, flags
 from named_solvers import SOLVERS, find
 
 import spiel_cfr
-from spiel_cfr.__main__ import check_writable
+from spiel_cfr._util.files import check_writable
 
 # The default stopping rules.
 _EXPLOITABILITY, _MINUTE = 1e-9, 60.0

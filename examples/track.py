@@ -36,7 +36,7 @@ _MOST_INFOSETS = 12
 
 
 def main() -> None:
-  files.check_writable(_OUTPUT_DIR.value)
+  files.check_writable(f"{_OUTPUT_DIR.value}/picture")
   samples = issubclass(catalogue.find(_SOLVER.value).family, spiel_cfr.mccfr.MonteCarloSolver)
   seed = {"seed": _SEED.value} if samples else {}
   solver = catalogue.make(_SOLVER.value, _GAME.value, _ITERATIONS.value, **seed)

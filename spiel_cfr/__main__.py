@@ -7,7 +7,6 @@ programs in examples/ use absl's flags, like those of OpenSpiel.
 import argparse
 import importlib
 import math
-import os
 import pathlib
 import re
 import signal
@@ -195,7 +194,7 @@ def _import(name: str) -> None:
 
 def _solve(options: argparse.Namespace) -> int:
   if options.policy is not None:
-    check_writable(options.policy)
+    files.check_writable(options.policy)
   target, seconds, iterations = options.exploitability, options.seconds, options.iterations
   has_limit = seconds is not None or iterations is not None
   solution = spiel_cfr.solve(
@@ -239,7 +238,7 @@ def _compare(options: argparse.Namespace) -> None:
 
 
 def _explore(options: argparse.Namespace) -> None:
-  check_writable(options.output)
+  files.check_writable(options.output)
   game = spiel_cfr.compile_game(options.game)
   print(game, flush=True)
   target = options.exploitability
@@ -304,14 +303,6 @@ def _solvers(_: argparse.Namespace) -> None:
   width = max(map(len, catalogue.SOLVERS)) + 2
   for name, entry in catalogue.SOLVERS.items():
     print(f"{name:{width}}{entry.summary}")
-
-
-def check_writable(path: pathlib.Path) -> None:
-  """Raises OSError if a file can't be written, so that a long run does not fail at its end."""
-  path.parent.mkdir(parents=True, exist_ok=True)
-  path = files.destination(path)
-  if not os.access(path if path.exists() else path.parent, os.W_OK):
-    raise PermissionError(f"{path} can't be written.")
 
 
 if __name__ == "__main__":

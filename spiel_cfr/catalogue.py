@@ -28,7 +28,7 @@ from spiel_cfr.stable_predictive import StablePredictiveCFRSolver
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class SolverEntry:
   """A solver of the catalogue: call it with a game and a number of iterations.
 
   Attributes:
@@ -66,7 +66,7 @@ class Entry:
     return self.wrapper(result) if self.wrapper else result
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> SolverEntry:
   """Returns the entry of a name in any spelling, such as "cfr+", "CFR+", "cfrplus" or "CFRPlusSolver".
 
   Raises:
@@ -83,77 +83,77 @@ def find(name: str) -> Entry:
 
 
 def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
-  """Makes the solver of a name; for arguments and errors see `find` and `Entry.__call__`."""
+  """Makes the solver of a name; for arguments and errors see `find` and `SolverEntry.__call__`."""
   return find(name)(game, iterations, **arguments)
 
 
-def _simultaneous(name: str, minimizer: RegretMinimizer) -> Entry:
+def _simultaneous(name: str, minimizer: RegretMinimizer) -> SolverEntry:
   """Returns an entry of a full-width solver with simultaneous updates and quadratic averaging."""
   arguments = {
     "minimizer": minimizer,
     "alternating_updates": False,
     "averaging": cfr.Averaging(2.0),
   }
-  return Entry(cfr.FullWidthSolver, f"{name}, all players update at once", arguments)
+  return SolverEntry(cfr.FullWidthSolver, f"{name}, all players update at once", arguments)
 
 
-def _stable_predictive(variant: str, **arguments: Any) -> Entry:
+def _stable_predictive(variant: str, **arguments: Any) -> SolverEntry:
   """Returns an entry of stable-predictive CFR. Constant steps have a horizon, adaptive ones do not."""
   summary = f"stable-predictive optimistic CFR, {variant}"
   horizon = "horizon" if "steps" in arguments else None
-  return Entry(StablePredictiveCFRSolver, summary, arguments, horizon)
+  return SolverEntry(StablePredictiveCFRSolver, summary, arguments, horizon)
 
 
-SOLVERS: Mapping[str, Entry] = FrozenMapping(
+SOLVERS: Mapping[str, SolverEntry] = FrozenMapping(
   {
-    "cfr": Entry(cfr.CFRSolver, "CFR: regret matching, a uniform average"),
-    "cfr+": Entry(cfr.CFRPlusSolver, "CFR+: regret matching+, a linear average"),
-    "lcfr": Entry(cfr.LCFRSolver, "linear CFR: iteration t has weight t"),
-    "dcfr": Entry(cfr.DCFRSolver, "discounted CFR, discounts after adding as in OpenSpiel"),
-    "pcfr+": Entry(cfr.PCFRPlusSolver, "predictive CFR+"),
-    "dcfr+": Entry(cfr.DCFRPlusSolver, "discounted CFR+"),
-    "pdcfr+": Entry(cfr.PDCFRPlusSolver, "predictive discounted CFR+"),
-    "sapcfr+": Entry(cfr.SAPCFRPlusSolver, "simple asymmetric predictive CFR+"),
-    "apcfr+": Entry(cfr.APCFRPlusSolver, "asymmetric predictive CFR+"),
-    "apdcfr+": Entry(cfr.APDCFRPlusSolver, "asymmetric predictive discounted CFR+"),
-    "hsdcfr": Entry(
+    "cfr": SolverEntry(cfr.CFRSolver, "CFR: regret matching, a uniform average"),
+    "cfr+": SolverEntry(cfr.CFRPlusSolver, "CFR+: regret matching+, a linear average"),
+    "lcfr": SolverEntry(cfr.LCFRSolver, "linear CFR: iteration t has weight t"),
+    "dcfr": SolverEntry(cfr.DCFRSolver, "discounted CFR, discounts after adding as in OpenSpiel"),
+    "pcfr+": SolverEntry(cfr.PCFRPlusSolver, "predictive CFR+"),
+    "dcfr+": SolverEntry(cfr.DCFRPlusSolver, "discounted CFR+"),
+    "pdcfr+": SolverEntry(cfr.PDCFRPlusSolver, "predictive discounted CFR+"),
+    "sapcfr+": SolverEntry(cfr.SAPCFRPlusSolver, "simple asymmetric predictive CFR+"),
+    "apcfr+": SolverEntry(cfr.APCFRPlusSolver, "asymmetric predictive CFR+"),
+    "apdcfr+": SolverEntry(cfr.APDCFRPlusSolver, "asymmetric predictive discounted CFR+"),
+    "hsdcfr": SolverEntry(
       cfr.HSDCFRSolver, "discounted CFR with hyperparameter schedules", horizon="horizon"
     ),
-    "hspcfr+": Entry(
+    "hspcfr+": SolverEntry(
       cfr.HSPCFRPlusSolver, "predictive CFR+ with a scheduled average", horizon="horizon"
     ),
-    "cfr_br": Entry(cfr.CFRBRSolver, "CFR-BR: CFR against best responses"),
-    "cfr_br+": Entry(
+    "cfr_br": SolverEntry(cfr.CFRBRSolver, "CFR-BR: CFR against best responses"),
+    "cfr_br+": SolverEntry(
       cfr.CFRBRSolver,
       "CFR-BR with regret matching+ and a linear average",
       {"linear_averaging": True, "regret_matching_plus": True},
     ),
-    "hedge": Entry(cfr.HedgeCFRSolver, "CFR with multiplicative weights"),
-    "hedge_threshold": Entry(
+    "hedge": SolverEntry(cfr.HedgeCFRSolver, "CFR with multiplicative weights"),
+    "hedge_threshold": SolverEntry(
       cfr.HedgeCFRSolver, "CFR with multiplicative weights, small ones dropped", {"threshold": 2.0}
     ),
-    "cfr_simultaneous": Entry(
+    "cfr_simultaneous": SolverEntry(
       cfr.TabularCFRSolver, "CFR, all players update at once", {"alternating_updates": False}
     ),
-    "cfr+_simultaneous": Entry(
+    "cfr+_simultaneous": SolverEntry(
       cfr.TabularCFRSolver,
       "CFR+, all players update at once",
       {"alternating_updates": False, "linear_averaging": True, "regret_matching_plus": True},
     ),
     "dcfr_simultaneous": _simultaneous("discounted CFR", RegretMatching.discounted()),
     "pcfr+_simultaneous": _simultaneous("predictive CFR+", RegretMatching.predictive_plus()),
-    "restarted": Entry(
+    "restarted": SolverEntry(
       cfr.RestartedCFRSolver, "restarted CFR: discounts, fading predictions, tentative restarts"
     ),
-    "restarted_dcfr": Entry(
+    "restarted_dcfr": SolverEntry(
       cfr.DCFRSolver, "discounted CFR, tentative restarts", wrapper=Restarted
     ),
-    "restarted_adaptive": Entry(
+    "restarted_adaptive": SolverEntry(
       cfr.AdaptiveOptimisticCFRSolver,
       "adaptive optimistic CFR, tentative restarts",
       wrapper=Restarted,
     ),
-    "adaptive": Entry(
+    "adaptive": SolverEntry(
       cfr.AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR, without parameters"
     ),
     # Simultaneous updates need the whole prediction.
@@ -176,66 +176,72 @@ SOLVERS: Mapping[str, Entry] = FrozenMapping(
       "the paper's steps, Euclidean regularizer", steps="paper", regularizer="euclidean"
     ),
     "stable_predictive_x10000": _stable_predictive("10,000 times the paper's steps", steps=1e4),
-    "cfr_pruned": Entry(cfr.RegretBasedPruningSolver, "CFR, regret-based pruning"),
-    "cfr+_pruned": Entry(cfr.BestResponsePruningSolver, "CFR+, best-response pruning"),
-    "hedge_pruned": Entry(
+    "cfr_pruned": SolverEntry(cfr.RegretBasedPruningSolver, "CFR, regret-based pruning"),
+    "cfr+_pruned": SolverEntry(cfr.BestResponsePruningSolver, "CFR+, best-response pruning"),
+    "hedge_pruned": SolverEntry(
       cfr.DynamicThresholdingSolver, "multiplicative weights, dynamic thresholding, pruning"
     ),
-    "trembling_hand": Entry(
+    "trembling_hand": SolverEntry(
       cfr.TremblingHandSolver, "CFR+ with a trembling hand, for sensible play off the path"
     ),
-    "rtcfr+": Entry(
+    "rtcfr+": SolverEntry(
       first_order.RTCFRPlusSolver, "reward transformation CFR+: its last iterate converges"
     ),
-    "egt": Entry(first_order.ExcessiveGapSolver, "excessive gap technique, dilated entropy"),
-    "egt_as": Entry(
+    "egt": SolverEntry(first_order.ExcessiveGapSolver, "excessive gap technique, dilated entropy"),
+    "egt_as": SolverEntry(
       first_order.ExcessiveGapSolver,
       "excessive gap technique, aggressive steps",
       {"aggressive": True},
     ),
-    "mirror_prox_as": Entry(
+    "mirror_prox_as": SolverEntry(
       first_order.MirrorProxSolver, "mirror prox, aggressive steps", {"aggressive": True}
     ),
-    "domwu": Entry(
+    "domwu": SolverEntry(
       first_order.OptimisticMirrorDescentSolver,
       "optimistic mirror descent, dilated entropy (DOMWU)",
     ),
-    "komwu": Entry(first_order.KOMWUSolver, "kernelized optimistic multiplicative weights"),
-    "efr": Entry(
+    "komwu": SolverEntry(first_order.KOMWUSolver, "kernelized optimistic multiplicative weights"),
+    "efr": SolverEntry(
       EFRSolver, "extensive-form regret minimization: no regret for any causal deviation"
     ),
-    "external_sampling": Entry(mccfr.ExternalSamplingSolver, "external-sampling Monte Carlo CFR"),
-    "external_sampling_full": Entry(
+    "external_sampling": SolverEntry(
+      mccfr.ExternalSamplingSolver, "external-sampling Monte Carlo CFR"
+    ),
+    "external_sampling_full": SolverEntry(
       mccfr.ExternalSamplingSolver,
       "external sampling, averages of full trees",
       {"average_type": mccfr.AverageType.FULL},
     ),
-    "external_sampling_linear": Entry(
+    "external_sampling_linear": SolverEntry(
       mccfr.ExternalSamplingSolver,
       "external sampling with the weights of linear CFR",
       {"minimizer": RegretMatching.discounted(1.0, 1.0), "average_weights": 1.0},
     ),
-    "external_sampling_plus": Entry(
+    "external_sampling_plus": SolverEntry(
       mccfr.ExternalSamplingSolver,
       "external sampling with regret matching+ and a linear average",
       {"minimizer": RegretMatching.plus(), "average_weights": 1.0},
     ),
-    "external_sampling_baseline": Entry(
+    "external_sampling_baseline": SolverEntry(
       mccfr.ExternalSamplingSolver, "external sampling with baselines", {"baseline_rate": 0.1}
     ),
-    "outcome_sampling": Entry(mccfr.OutcomeSamplingSolver, "outcome-sampling Monte Carlo CFR"),
-    "outcome_sampling_baseline": Entry(
+    "outcome_sampling": SolverEntry(
+      mccfr.OutcomeSamplingSolver, "outcome-sampling Monte Carlo CFR"
+    ),
+    "outcome_sampling_baseline": SolverEntry(
       mccfr.OutcomeSamplingSolver, "outcome sampling with baselines", {"baseline_rate": 0.1}
     ),
-    "chance_sampling": Entry(mccfr.ChanceSamplingSolver, "chance-sampling Monte Carlo CFR"),
-    "average_strategy_sampling": Entry(
+    "chance_sampling": SolverEntry(mccfr.ChanceSamplingSolver, "chance-sampling Monte Carlo CFR"),
+    "average_strategy_sampling": SolverEntry(
       mccfr.AverageStrategySamplingSolver, "average-strategy-sampling Monte Carlo CFR"
     ),
-    "deep_cfr": Entry(deep_cfr.DeepCFRSolver, "deep CFR: networks, exact memory, an exact average"),
-    "deep_dcfr+": Entry(
+    "deep_cfr": SolverEntry(
+      deep_cfr.DeepCFRSolver, "deep CFR: networks, exact memory, an exact average"
+    ),
+    "deep_dcfr+": SolverEntry(
       deep_cfr.DeepCFRSolver, "deep CFR, bootstrapped, discounted", {"algorithm": "dcfr+"}
     ),
-    "deep_pdcfr+": Entry(
+    "deep_pdcfr+": SolverEntry(
       deep_cfr.DeepCFRSolver,
       "deep CFR, bootstrapped, discounted, with predictions",
       {"algorithm": "pdcfr+"},

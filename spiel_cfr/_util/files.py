@@ -15,7 +15,6 @@ import pathlib
 import secrets
 import stat
 import struct
-import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -148,16 +147,17 @@ def make_folder(path: str | os.PathLike[str]) -> None:
     raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
 
-def check_writable(folder: str | os.PathLike[str]) -> None:
-  """Makes a folder if it does not exist, and checks that files can be written there.
+def check_writable(path: str | os.PathLike[str]) -> None:
+  """Makes the folder of a file, and checks that the file can be written, so that a long run does not fail at its end.
 
   Raises:
-    ArgumentError: `folder` is not a path.
-    OSError: files can't be written there.
+    ArgumentError: `path` is not a path.
+    OSError: the file can't be written.
   """
-  make_folder(folder)
-  with tempfile.TemporaryFile(dir=folder):
-    pass
+  make_folder(arguments.path(path, "path").parent)
+  path = destination(path)
+  if not os.access(path if path.exists() else path.parent, os.W_OK):
+    raise PermissionError(f"{path} can't be written.")
 
 
 def _sync_folder(path: pathlib.Path) -> None:

@@ -71,7 +71,7 @@ def _decimal(bound: Fraction) -> str:
   return f"{'-' if units < 0 else ''}{whole}.{rest:024d}"
 
 
-class Bounds(NamedTuple):
+class IntervalArray(NamedTuple):
   """Lower and upper bounds on an array of numbers, in units of 2^-128.
 
   Attributes:
@@ -83,37 +83,37 @@ class Bounds(NamedTuple):
   high: Integers
 
   @classmethod
-  def around(cls, numbers: Iterable[Interval]) -> "Bounds":
+  def around(cls, numbers: Iterable[Interval]) -> "IntervalArray":
     """Returns rational intervals, rounded outwards to multiples of 2^-128."""
     pairs = [(_floor(low * _ONE), -_floor(-high * _ONE)) for low, high in numbers]
     table = np.array(pairs, object).reshape(-1, 2)
     return cls(table[:, 0], table[:, 1])
 
   @classmethod
-  def ones(cls, length: int) -> "Bounds":
+  def ones(cls, length: int) -> "IntervalArray":
     """Returns exact ones."""
     return cls(np.full(length, _ONE, object), np.full(length, _ONE, object))
 
   @classmethod
-  def zeros(cls, length: int) -> "Bounds":
+  def zeros(cls, length: int) -> "IntervalArray":
     """Returns exact zeros."""
     return cls(np.zeros(length, object), np.zeros(length, object))
 
-  def take(self, index: Any) -> "Bounds":
+  def take(self, index: Any) -> "IntervalArray":
     """Returns the bounds on the numbers at an index."""
-    return Bounds(self.low[index], self.high[index])
+    return IntervalArray(self.low[index], self.high[index])
 
-  def put(self, index: Any, others: "Bounds") -> None:
+  def put(self, index: Any, others: "IntervalArray") -> None:
     """Writes bounds on the numbers at an index."""
     self.low[index], self.high[index] = others.low, others.high
 
-  def times(self, others: "Bounds") -> "Bounds":
+  def times(self, others: "IntervalArray") -> "IntervalArray":
     """Returns bounds on the products with `others`. The numbers of `self` must be at least 0."""
     low = np.where(others.low >= 0, self.low, self.high) * others.low
     high = np.where(others.high >= 0, self.high, self.low) * others.high
-    return Bounds(low >> _BITS, -(-high >> _BITS))
+    return IntervalArray(low >> _BITS, -(-high >> _BITS))
 
-  def add_at(self, index: Any, others: "Bounds") -> None:
+  def add_at(self, index: Any, others: "IntervalArray") -> None:
     """Adds numbers at an index, which may repeat."""
     np.add.at(self.low, index, others.low)
     np.add.at(self.high, index, others.high)

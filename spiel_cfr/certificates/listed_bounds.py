@@ -7,7 +7,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.certificates import fixed_point
-from spiel_cfr.certificates.fixed_point import Bounds, Interval
+from spiel_cfr.certificates.fixed_point import Interval, IntervalArray
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import HistoryWalk
 from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
@@ -47,11 +47,12 @@ def listed_bounds(compiled: CompiledGame, entries: Float64s, max_nodes: int) -> 
   ends = walk.mover == TERMINAL
   returns = [[fixed_point.payoff(payoff) for payoff in row] for row in walk.returns.tolist()]
   chances = _chances(walk)
-  policy_and_chance = zip(_policy(compiled, entries), Bounds.around(chances), strict=True)
+  policy_and_chance = zip(_policy(compiled, entries), IntervalArray.around(chances), strict=True)
   # The probability of the last move of each history.
-  moves = Bounds(*(walk.along_edges(*probabilities) for probabilities in policy_and_chance))
+  moves = IntervalArray(*(walk.along_edges(*probabilities) for probabilities in policy_and_chance))
   payoffs = [
-    Bounds.around(of_player).take(walk.index[ends]) for of_player in zip(*returns, strict=True)
+    IntervalArray.around(of_player).take(walk.index[ends])
+    for of_player in zip(*returns, strict=True)
   ]
   players = range(compiled.num_players)
   reach = _reach(walk, moves, None).take(ends)
@@ -70,7 +71,7 @@ def listed_bounds(compiled: CompiledGame, entries: Float64s, max_nodes: int) -> 
   )
 
 
-def _policy(compiled: CompiledGame, entries: Float64s) -> Bounds:
+def _policy(compiled: CompiledGame, entries: Float64s) -> IntervalArray:
   """Returns the probability of each action of `CompiledGame.actions`.
 
   Raises:
@@ -90,7 +91,7 @@ def _policy(compiled: CompiledGame, entries: Float64s) -> Bounds:
       )
     result += fixed_point.distribution(distribution)
     begin += count
-  return Bounds.around(result)
+  return IntervalArray.around(result)
 
 
 def _chances(walk: HistoryWalk) -> list[Interval]:
@@ -108,9 +109,9 @@ def _chances(walk: HistoryWalk) -> list[Interval]:
   return result
 
 
-def _reach(walk: HistoryWalk, moves: Bounds, player: int | None) -> Bounds:
+def _reach(walk: HistoryWalk, moves: IntervalArray, player: int | None) -> IntervalArray:
   """Returns the reach probability of each history, without the moves of `player`."""
-  result = Bounds.ones(len(walk.mover))
+  result = IntervalArray.ones(len(walk.mover))
   for level in walk.levels[1:]:
     above = result.take(walk.parent[level])
     reach = above.times(moves.take(level))
@@ -120,21 +121,25 @@ def _reach(walk: HistoryWalk, moves: Bounds, player: int | None) -> Bounds:
   return result
 
 
-def _total(numbers: Bounds) -> Interval:
+def _total(numbers: IntervalArray) -> Interval:
   """Returns bounds on the sum of numbers."""
-  total = Bounds.zeros(1)
+  total = IntervalArray.zeros(1)
   total.add_at(np.zeros(len(numbers.low), np.int64), numbers)
   return total.intervals()[0]
 
 
 def _best_response(
-  compiled: CompiledGame, walk: HistoryWalk, moves: Bounds, payoffs: Bounds, player: int
+  compiled: CompiledGame,
+  walk: HistoryWalk,
+  moves: IntervalArray,
+  payoffs: IntervalArray,
+  player: int,
 ) -> Interval:
   """Returns bounds on the value of a player's best response, given its payoff at each terminal history."""
   ends = walk.mover == TERMINAL
   sequence = _last_sequences(walk, player)
   # The last element is the empty sequence.
-  values = Bounds.zeros(1 + len(compiled.all_action_sequences))
+  values = IntervalArray.zeros(1 + len(compiled.all_action_sequences))
   values.add_at(sequence[ends], _reach(walk, moves, player).take(ends).times(payoffs))
   nodes = np.flatnonzero(walk.mover == player)
   above = np.full(len(values.low), -1)

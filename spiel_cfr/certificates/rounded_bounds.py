@@ -12,7 +12,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.certificates.fixed_point import Bounds, Interval
+from spiel_cfr.certificates.fixed_point import Interval, IntervalArray
 from spiel_cfr.certificates.listed_bounds import PolicyBounds
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -70,7 +70,7 @@ def rounded_bounds(compiled: CompiledGame, probabilities: Float64s) -> PolicyBou
   played = forms.sequence_form(compiled, forms.behavioral_form(compiled, probabilities))
   evaluation = evaluate.evaluate(compiled, played)
   expected, best = (
-    Bounds.around(
+    IntervalArray.around(
       Interval(Fraction(value) - width, Fraction(value) + width) for value in values.tolist()
     ).intervals()
     for values in (evaluation.expected_values, evaluation.best_response_values)

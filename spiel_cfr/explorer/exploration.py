@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -33,7 +33,6 @@ from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.runs.trace import Row, read_trace
 from spiel_cfr.solving import Solution
 
-Which = Literal["average", "current"]
 # A file of `TraceFile`, or its rows.
 AnyTrace: TypeAlias = str | os.PathLike[str] | Sequence[Row]
 
@@ -68,7 +67,6 @@ def explore(
   path: str | os.PathLike[str],
   *,
   game: AnyGame | None = None,
-  which: Which = "average",
   title: str | None = None,
   traces: Mapping[str, AnyTrace] | None = None,
   below: Any = None,
@@ -95,7 +93,6 @@ def explore(
       of `solve` or `search.resolve`, a policy, a `PokerSolution`.
     path: the file to write; its folder must exist.
     game: the game of a policy without a `compiled_game`. A policy with a `compiled_game` must be of this game.
-    which: the policy of a solver: "average" or "current".
     title: the title of the page; None for OpenSpiel's name of the game, with its parameters if they are short.
     traces: name -> trace file or rows of a run, shown as convergence curves; None for the rows of `solve`.
     below: a public state of `search.public_states`, or OpenSpiel states. The page then shows only the histories that
@@ -123,12 +120,11 @@ def explore(
   max_histories = arguments.positive_integer(max_histories, "max_histories")
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   path = arguments.path(path, "path")
-  arguments.one_of(which, "which", get_args(Which))
   title = title if title is None else arguments.text(title, "title")
   if traces is None:
     traces = {policy.solver.recipe.name: policy.rows} if isinstance(policy, Solution) else {}
   curves = _curves(traces)
-  subject = _subject(policy, game, which, max_nodes)
+  subject = _subject(policy, game, max_nodes)
   content = describe(
     subject.game,
     subject.policy,
@@ -218,36 +214,15 @@ class _Subject(NamedTuple):
   game_string: str
 
 
-def _subject(policy: Any, game: AnyGame | None, which: Which, max_nodes: int) -> _Subject:
+def _subject(policy: Any, game: AnyGame | None, max_nodes: int) -> _Subject:
   """Returns the game and the policy to show. The arguments are those of `explore`."""
   if isinstance(policy, CorrelatedPolicy):
     with_mediator, obedient = game_with_mediator(policy, max_nodes)
     source = "players obey the mediator; a player who deviates plays a best response"
     return _Subject(with_mediator, obedient, source, policy.compiled_game.game_string)
-  compiled, probabilities, source = _read(policy, game, which)
-  if not isinstance(probabilities, HandValues) and compiled.original is not compiled:
-    # The page of an abstraction shows its policy in the full game.
-    by_infostate = open_spiel.to_dict(compiled, probabilities)
-    compiled = compiled.original
-    probabilities = open_spiel.from_policy(compiled, by_infostate)
-  return _Subject(compiled, probabilities, source, compiled.original.game_string)
-
-
-def _read(
-  policy: Any, game: AnyGame | None, which: Which
-) -> tuple[CompiledGame, Float64s | HandValues, str]:
-  """Returns the compiled game of a policy, and `policy` and `source` of `_Subject`."""
-  if isinstance(policy, PokerSolution):
-    if game is not None:
-      open_spiel.check_game(compile_game(game), policy)
-    return policy.compiled_game, policy.values, policy.source
-  if isinstance(policy, Solver):
-    if game is not None:
-      open_spiel.check_game(compile_game(game), policy)
-    is_average = which == "average"
-    behavioral = policy.average_probabilities() if is_average else policy.current_probabilities()
-    source = f"{which} policy of {policy.recipe.name} after {int(policy.iteration):,} iterations"
-    return policy.compiled_game, behavioral, source
+  if game is not None and isinstance(policy, PokerSolution | Solver):
+    open_spiel.check_game(compile_game(game), policy)
+    game = policy.compiled_game
   if game is None:
     game = getattr(policy, "compiled_game", getattr(policy, "game", None))
   if game is None:
@@ -255,10 +230,20 @@ def _read(
       f"The game of {arguments.shortened(policy)} is unknown. Give it: explore(..., game=...)."
     )
   compiled = compile_game(game)
+  if isinstance(policy, PokerSolution):
+    return _Subject(compiled, policy.values, policy.source, compiled.game_string)
   source = f"a {type(policy).__name__}"
-  if isinstance(policy, Solution):
+  if isinstance(policy, Solver):
+    source = f"average policy of {policy.recipe.name} after {int(policy.iteration):,} iterations"
+  elif isinstance(policy, Solution):
     source = f"{policy.solver.recipe.name} after {policy.iterations:,} iterations"
-  return compiled, open_spiel.from_policy(compiled, policy), source
+  probabilities = open_spiel.from_policy(compiled, policy)
+  if compiled.original is not compiled:
+    # The page of an abstraction shows its policy in the full game.
+    by_infostate = open_spiel.to_dict(compiled, probabilities)
+    compiled = compiled.original
+    probabilities = open_spiel.from_policy(compiled, by_infostate)
+  return _Subject(compiled, probabilities, source, compiled.game_string)
 
 
 def _label_by_infostates(content: Content) -> None:

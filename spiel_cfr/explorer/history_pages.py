@@ -23,7 +23,7 @@ from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.explorer.page_content import (
   Content,
   InfosetTable,
-  Tree,
+  PageTree,
   kept_tree,
   number_name,
 )
@@ -31,11 +31,6 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import HistoryWalk
 from spiel_cfr.games.openspiel.history_list import CHANCE, NONE
 from spiel_cfr.policies import forms
-
-
-def likeliest(weights: Float64s, most: int) -> Int64s:
-  """Returns the indices of the `most` largest weights, in ascending order. Among equal weights, the first ones win."""
-  return np.sort(np.argsort(-weights, kind="stable")[:most])
 
 
 def describe(
@@ -76,10 +71,10 @@ def describe(
   is_infoset_wanted = np.zeros(len(num_actions), bool)
   is_infoset_wanted[infoset[is_wanted & decides]] = True
   # A history is at most as likely as its parent, so the kept histories are a tree.
-  kept = _kept(reach, is_wanted, max_histories)
+  kept = likeliest(reach, is_wanted, max_histories)
   # The small term orders infosets that the policy never reaches: first those that their owner alone avoids.
   weights = of_infosets["reach"] + 1e-9 * of_infosets["counterfactual_reach"]
-  kept_infosets = _kept(weights, is_infoset_wanted, max_infosets)
+  kept_infosets = likeliest(weights, is_infoset_wanted, max_infosets)
 
   names = {"": 0}
   moves, name_of_entry = _moves(compiled, walk, kept, names)
@@ -88,7 +83,7 @@ def describe(
   row = np.full(len(kept), NONE)
   row[decides[kept]] = row_of_infoset[infoset[kept][decides[kept]]]
   first_child, num_children, num_cut = kept_tree(walk.parent, kept)
-  tree = Tree(
+  tree = PageTree(
     mover=walk.mover[kept],
     first_child=first_child,
     num_children=num_children,
@@ -126,15 +121,16 @@ def describe(
   )
 
 
-def _kept(weights: Float64s, is_wanted: Bools, most: int) -> Int64s:
-  """Returns the likeliest of the wanted histories or infosets, in ascending order: those that the page will show.
+def likeliest(weights: Float64s, is_wanted: Bools, most: int) -> Int64s:
+  """Returns the likeliest of the wanted histories or infosets, in ascending order; of equal ones, the first.
 
   Args:
     weights: float64 (all,). The weight of each history or infoset.
     is_wanted: bool (all,). True for histories or infosets that belong on the page, if there is room.
     most: the largest number of histories or infosets on the page.
   """
-  return likeliest(np.where(is_wanted, weights, -1.0), min(most, int(is_wanted.sum())))
+  order = np.argsort(-np.where(is_wanted, weights, -1.0), kind="stable")
+  return np.sort(order[: min(most, int(is_wanted.sum()))])
 
 
 def _infoset_moves(

@@ -10,8 +10,8 @@ import re
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int64s, concatenated_ranges
-from spiel_cfr.explorer.page_content import Tree
+from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr.explorer.page_content import PageTree
 
 _SEPARATOR = " · "
 # OpenSpiel's infostates are fields in brackets, or words.
@@ -19,7 +19,7 @@ _PART = re.compile(r"\[[^\[\]]*\]|[^\s\[\]]+|\S")
 
 
 def infoset_labels(
-  tree: Tree, names: list[str], infostates: list[str], players: Int64s, num_histories: Int64s
+  tree: PageTree, names: list[str], infostates: list[str], players: Int64s, num_histories: Int64s
 ) -> list[str]:
   """Returns a label for each infoset.
 
@@ -48,37 +48,27 @@ def infoset_labels(
   return result
 
 
-def _common_moves(tree: Tree, names: list[str], num_histories: Int64s) -> list[str | None]:
+def _common_moves(tree: PageTree, names: list[str], num_histories: Int64s) -> list[str | None]:
   """Returns the names of the moves that all histories of an infoset share, joined to one string for each infoset.
 
   None if a history is not on the page, or histories of the infoset differ in length.
   """
-  size = len(tree.mover)
-  parent, depth = np.zeros((2, size), np.int64)
-  parent[concatenated_ranges(tree.first_child, tree.num_children)] = np.repeat(
-    np.arange(size), tree.num_children
-  )
-  for node in range(1, size):
-    depth[node] = depth[parent[node]] + 1
-  nodes = np.flatnonzero(tree.row >= 0)
-  nodes = nodes[np.argsort(tree.row[nodes], kind="stable")]
-  rows, starts, counts = np.unique(tree.row[nodes], return_index=True, return_counts=True)
-  result: list[str | None] = [None] * len(num_histories)
-  if not len(rows):
-    return result
-  is_complete = counts == num_histories[rows]
-  shallowest = np.minimum.reduceat(depth[nodes], starts)
-  is_complete &= shallowest == np.maximum.reduceat(depth[nodes], starts)
-  # The shared moves of each infoset, the last move first. `nodes` has the ancestors of all histories at a level.
-  shared: list[list[str]] = [[] for _ in rows]
-  for level in range(int(depth[nodes].max()), 0, -1):
-    is_at_level = depth[nodes] == level
-    move = np.where(is_at_level, tree.move[nodes], 0)
-    least, most = np.minimum.reduceat(move, starts), np.maximum.reduceat(move, starts)
-    for index in np.flatnonzero((least == most) & (least > 0) & is_complete).tolist():
-      shared[index].append(names[least[index]])
-    nodes = np.where(is_at_level, parent[nodes], nodes)
-  for index, row in enumerate(rows.tolist()):
-    if is_complete[index]:
-      result[row] = _SEPARATOR.join(reversed(shared[index]))
+  # The moves that lead to each node, and the paths to each infoset.
+  paths: list[tuple[int, ...]] = [()] * len(tree.mover)
+  found: list[list[tuple[int, ...]]] = [[] for _ in num_histories]
+  moves = tree.move.tolist()
+  nodes = (tree.row.tolist(), tree.first_child.tolist(), tree.num_children.tolist())
+  for node, (row, first, count) in enumerate(zip(*nodes, strict=True)):
+    for child in range(first, first + count):
+      paths[child] = (*paths[node], moves[child])
+    if row >= 0:
+      found[row].append(paths[node])
+  result: list[str | None] = []
+  for paths_of_infoset, count in zip(found, num_histories.tolist(), strict=True):
+    if len(paths_of_infoset) != count or len({len(path) for path in paths_of_infoset}) != 1:
+      result.append(None)
+      continue
+    columns = zip(*paths_of_infoset, strict=True)
+    shared = [column[0] for column in columns if column[0] > 0 and len(set(column)) == 1]
+    result.append(_SEPARATOR.join(names[move] for move in shared))
   return result

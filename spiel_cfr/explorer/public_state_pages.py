@@ -14,8 +14,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.explorer.hand_moves import HandMoves
-from spiel_cfr.explorer.page_content import Content, HandRange, PublicState
-from spiel_cfr.explorer.public_states import PublicStates
+from spiel_cfr.explorer.page_content import Content, HandRange, PageState
+from spiel_cfr.explorer.public_states import PageStates
 from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import cards
@@ -72,7 +72,7 @@ def describe(
     state = states[index]
     return namer.move(state.board, states[state.parent].node, state.node)
 
-  def describe_state(index: int) -> PublicState | None:
+  def describe_state(index: int) -> PageState | None:
     """Returns a public state with its ranges; None for a terminal or a board that is not on the page."""
     board, node, _ = states[index]
     if board not in shown or tree.nodes[node].kind in TERMINALS:
@@ -101,7 +101,7 @@ def describe(
 
 def _public_states(
   tree: HandTree, values: HandValues, shown: set[int], states: list[_State]
-) -> PublicStates:
+) -> PageStates:
   """Returns public states with their probabilities, expected values and numbers of infosets.
 
   Args:
@@ -122,7 +122,7 @@ def _public_states(
     len(tree.boards[state.board].hands[player]) if player >= 0 and state.board in shown else 0
     for state, player in zip(states, mover, strict=True)
   ]
-  return PublicStates(
+  return PageStates(
     parent=np.array([state.parent for state in states]),
     mover=np.array(mover),
     num_infosets=np.array(num_infosets),
@@ -198,7 +198,7 @@ def _walk_states(
         yield _State(board_below, child, parent)
 
 
-def _state(tree: HandTree, board: PlayedBoard, node: int, namer: HandMoves) -> PublicState:
+def _state(tree: HandTree, board: PlayedBoard, node: int, namer: HandMoves) -> PageState:
   """Returns a public state with ranges, strategy and values; actions are in the order of their cost in chips."""
   number = board.number
   first, second = (
@@ -214,9 +214,9 @@ def _state(tree: HandTree, board: PlayedBoard, node: int, namer: HandMoves) -> P
   names = namer.board(number)
   if tree.nodes[node].kind is not NodeKind.DECISION:
     none = np.zeros((0, 0))
-    return PublicState(names, (first, second), [], none, none, none > 0)
+    return PageState(names, (first, second), [], none, none, none > 0)
   order = namer.order(number, node)
-  return PublicState(
+  return PageState(
     board=names,
     ranges=(first, second),
     moves=[namer.moves(number, node)[index] for index in order],

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.explorer.page_content import Content, PublicState, Tree, kept_states, kept_tree
+from spiel_cfr.explorer.page_content import Content, PageState, PageTree, kept_tree
 from spiel_cfr.games.openspiel.history_list import NONE
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PublicStates:
+class PageStates:
   """Public states that may be on a page: parents come first, and the children of a state are adjacent.
 
   Attributes:
@@ -36,7 +36,7 @@ class PublicStates:
     max_infosets: int,
     names: dict[str, int],
     move: Callable[[int], int],
-    describe: Callable[[int], PublicState | None],
+    describe: Callable[[int], PageState | None],
     grid: dict[str, Any],
     spent: Int64s | None = None,
   ) -> Content:
@@ -55,9 +55,17 @@ class PublicStates:
     # Rounding must not make a state likelier than its parent.
     for state, above in enumerate(self.parent.tolist()):
       weight[state] = min(weight[state], weight[above])
-    kept, cut = kept_states(weight, self.num_infosets, max_infosets)
+    order = np.argsort(-weight, kind="stable")
+    fits = np.cumsum(self.num_infosets[order]) <= max_infosets
+    # The root is always kept.
+    kept = np.sort(order[: max(1, np.count_nonzero(fits))])
+    cut = []
+    if len(kept) < len(order):
+      cut.append(
+        f"{len(order) - len(kept):,} of {len(order):,} public states (this page has the {len(kept):,} likeliest)"
+      )
     moves = np.array([0, *map(move, kept[1:].tolist())])
-    rows: list[PublicState] = []
+    rows: list[PageState] = []
     row = np.full(len(kept), NONE)
     for index in np.argsort(self.group[kept], kind="stable").tolist():
       described = describe(int(kept[index]))
@@ -67,7 +75,7 @@ class PublicStates:
     first_child, num_children, num_cut = kept_tree(self.parent, kept)
     with np.errstate(invalid="ignore", divide="ignore"):
       shares = np.nan_to_num(weight[kept] / weight[self.parent[kept]])
-    tree = Tree(
+    tree = PageTree(
       mover=self.mover[kept],
       first_child=first_child,
       num_children=num_children,

@@ -26,10 +26,10 @@ from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.explorer.page_content import (
   Content,
   HandRange,
-  PublicState,
+  PageState,
   number_name,
 )
-from spiel_cfr.explorer.public_states import PublicStates
+from spiel_cfr.explorer.public_states import PageStates
 from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.games.vector.vector_game import VectorGame
@@ -183,7 +183,7 @@ def describe(
   sizes = np.zeros(len(mover), np.int64)
   decides = mover >= 0
   sizes[decides] = tree.width[mover[decides], tree.kind[played.order[decides]]]
-  states = PublicStates(
+  states = PageStates(
     parent=played.parent,
     mover=mover.astype(np.int64),
     num_infosets=sizes,
@@ -208,7 +208,7 @@ def describe(
     node = int(tree.node_of_edge[edge])
     return moves(node)[edge - int(tree.first_edge[node])]
 
-  def describe_state(position: int) -> PublicState | None:
+  def describe_state(position: int) -> PageState | None:
     """Returns a public state with its ranges, given its position in `played.order`; None for a terminal."""
     node = int(played.order[position])
     if node >= tree.num_nodes:
@@ -226,7 +226,7 @@ def _public_state(
   behavioral: Float64s,
   responses: Float64s,
   hands: Sequence[Int64s],
-) -> PublicState:
+) -> PageState:
   """Returns a node of the public tree with ranges, strategy and values.
 
   Args:
@@ -260,7 +260,7 @@ def _public_state(
     probability, is_best = behavioral[sequences], responses[sequences] > 0
     values = played.counterfactual_values[mover][np.ix_(children, types[mover])]
     action_value = _quotient(values, ranges[mover].opponent_weight)
-  return PublicState([], (ranges[0], ranges[1]), moves, probability, action_value, is_best)
+  return PageState([], (ranges[0], ranges[1]), moves, probability, action_value, is_best)
 
 
 def type_grid(game: VectorGame) -> tuple[list[list[int]], dict[str, Any]]:

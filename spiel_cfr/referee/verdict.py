@@ -2,8 +2,7 @@
 
 import dataclasses
 import functools
-import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import Evaluated
-from spiel_cfr.explorer import Exploration, explore
 from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.games.compiled import counterfactual_values
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -151,16 +149,6 @@ class Verdict(Evaluated):
     counts = np.concatenate(self.compiled_game.num_actions)
     result: Int64s = np.cumsum(counts) - counts
     return result
-
-  def explore(self, path: str | os.PathLike[str], **options: Any) -> Exploration:
-    """Writes a web page that shows the policy at each history; `options` are arguments of `spiel_cfr.explore`.
-
-    Raises:
-      ArgumentError: an option is invalid.
-      GameTooLargeError: the game has more histories than `max_nodes`.
-      OSError: the file can't be written.
-    """
-    return explore(self.policy, path, game=self.compiled_game, **options)
 
   def __repr__(self) -> str:
     return f"<Verdict on a policy of {self.compiled_game.name}: NashConv {self.nash_conv:z.6g}>"

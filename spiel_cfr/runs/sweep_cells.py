@@ -78,7 +78,7 @@ def make_solver(
   if isinstance(solver, str):
     entry = catalogue.find(solver)
   elif callable(solver):
-    entry = catalogue.Entry(solver, "", {})
+    entry = catalogue.SolverEntry(solver, "", {})
   else:
     raise errors.ArgumentError(
       f"solver must be a name of spiel_cfr.catalogue or a class of solvers, not {checked.shortened(solver)}."

@@ -158,7 +158,7 @@ def test_numbers_that_are_not_rational_are_bounded():
 
 
 def test_decimals_round_outwards():
-  third = fixed_point.Bounds.around([fixed_point.Interval(Fraction(-1, 3), Fraction(1, 3))])
+  third = fixed_point.IntervalArray.around([fixed_point.Interval(Fraction(-1, 3), Fraction(1, 3))])
   (interval,) = third.intervals()
   assert interval.decimals() == [f"-0.{'3' * 23}4", f"0.{'3' * 23}4"]
   assert interval.low < Fraction(-1, 3) and Fraction(1, 3) < interval.high

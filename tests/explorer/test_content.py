@@ -550,7 +550,9 @@ def test_too_many_histories():
 
 
 def test_likeliest_keeps_the_first_of_equals():
-  assert history_pages.likeliest(np.array([0.5, 0.0, 1.0, 0.5, 0.5]), 3).tolist() == [0, 2, 3]
+  assert history_pages.likeliest(
+    np.array([0.5, 0.0, 1.0, 0.5, 0.5]), np.ones(5, bool), 3
+  ).tolist() == [0, 2, 3]
 
 
 def _labels(game, **limits):

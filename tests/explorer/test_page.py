@@ -114,9 +114,8 @@ def test_policies_of_any_kind(tmp_path, solution):
   assert set(explorer_pages.read(path)["infosets"]["probability"].tolist()) == {0.5}
   fresh = spiel_cfr.CFRSolver("kuhn_poker")
   fresh.run(1)
-  spiel_cfr.explore(fresh, path, which="current")
+  spiel_cfr.explore(fresh.current_policy(), path)
   current = explorer_pages.read(path)
-  assert "current policy" in current["header"]["policy"]
   table = fresh.current_policy_dict()
   wanted = [chance for infostate in current["infostates"] for chance in table[infostate].values()]
   np.testing.assert_allclose(current["infosets"]["probability"], wanted, rtol=1e-7)
@@ -189,8 +188,6 @@ def test_invalid_arguments_are_refused(tmp_path, solution):
     spiel_cfr.explore(solution.policy_dict(), path)
   with pytest.raises(errors.PolicyError):
     spiel_cfr.explore(solution.policy_dict(), path, game="leduc_poker")
-  with pytest.raises(errors.ArgumentError, match="which"):
-    spiel_cfr.explore(solution, path, which="best")
   with pytest.raises(errors.ArgumentError, match="traces"):
     spiel_cfr.explore(solution, path, traces={"run": [1, 2]})
   with pytest.raises(errors.FileFormatError):

@@ -320,7 +320,7 @@ def test_values():
 
 def test_page(tmp_path, leduc):
   verdict = spiel_cfr.judge(leduc, network, answers="logits")
-  page = verdict.explore(tmp_path / "page.html", title="a network")
+  page = spiel_cfr.explore(verdict, tmp_path / "page.html", title="a network")
   assert page.num_infosets == 936
   assert repr(verdict).startswith("<Verdict on a policy of leduc_poker")
 

@@ -1,7 +1,6 @@
 """Writing replaces regular files, also through links, and nothing else."""
 
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -63,7 +62,7 @@ def test_pipes_and_folders_are_left_alone(tmp_path, lead):
       (tmp_path / "link").unlink(missing_ok=True)
       (tmp_path / "link").symlink_to(path)
       path = tmp_path / "link"
-    for use in (write, lambda where: __main__.check_writable(pathlib.Path(where))):
+    for use in (write, files.check_writable):
       with pytest.raises(OSError, match=word):
         use(path)
   assert pipe.is_fifo()

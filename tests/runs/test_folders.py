@@ -146,7 +146,7 @@ def test_a_folder_that_is_a_file_is_found_at_the_start(kuhn: Any, tmp_path: path
     run(solver, 10, spiel_cfr.Checkpoints(path / "folder", every=1))
   assert solver.iteration == 0
   with pytest.raises(OSError, match="file"):
-    files.check_writable(path)
+    files.check_writable(path / "file")
 
 
 class _Unwritable(Schedule):

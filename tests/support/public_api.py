@@ -422,7 +422,7 @@ _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.referee.Verdict: lambda: spiel_cfr.judge(_compiled(), spiel_cfr.CFRSolver(_compiled())),
   spiel_cfr.search.Subgame: _subgame,
   spiel_cfr.search.SubgameSolution: lambda: _subgame().solve(),
-  spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
+  spiel_cfr.catalogue.SolverEntry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
 
 

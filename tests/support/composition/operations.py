@@ -321,7 +321,7 @@ class Operation:
 
   name: str
   check: Callable[[Context], None]
-  solvers: Callable[[catalogue.Entry], bool] = lambda _: True
+  solvers: Callable[[catalogue.SolverEntry], bool] = lambda _: True
   forms: Callable[[Form], bool] = lambda _: True
 
   def __str__(self) -> str:
@@ -333,12 +333,12 @@ class Operation:
     assert self.check.__doc__ is not None
     return self.check.__doc__
 
-  def applies(self, form: Form, entry: catalogue.Entry) -> bool:
+  def applies(self, form: Form, entry: catalogue.SolverEntry) -> bool:
     """Whether the operation exists for a form and a solver."""
     return self.forms(form) and self.solvers(entry)
 
 
-def _is_stable_predictive(entry: catalogue.Entry) -> bool:
+def _is_stable_predictive(entry: catalogue.SolverEntry) -> bool:
   return entry.solver is spiel_cfr.StablePredictiveCFRSolver
 
 
@@ -350,12 +350,12 @@ def _computes_the_same(form: Form) -> bool:
   return form.is_vector and form.tolerance < _SINGLE and form.buckets is None
 
 
-def _has_the_same_steps(entry: catalogue.Entry) -> bool:
+def _has_the_same_steps(entry: catalogue.SolverEntry) -> bool:
   """Whether steps do not depend on bounds on losses, which differ in vector form."""
   return not _is_stable_predictive(entry)
 
 
-def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
+def _has_the_same_iterates(entry: catalogue.SolverEntry) -> bool:
   """Whether the solver has the same steps, and rounding decides nothing.
 
   Rounding decides between equally good best responses, and at infosets that only trembles of 1e-10 reach.
@@ -364,14 +364,14 @@ def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
   return _has_the_same_steps(entry) and entry.solver not in decided
 
 
-def _starts_warm(entry: catalogue.Entry) -> bool:
+def _starts_warm(entry: catalogue.SolverEntry) -> bool:
   """Whether the solver is a full-width solver without pruning."""
   return issubclass(
     entry.family, spiel_cfr.FullWidthSolver | spiel_cfr.Restarted
   ) and not _is_pruned(entry)
 
 
-def _is_pruned(entry: catalogue.Entry) -> bool:
+def _is_pruned(entry: catalogue.SolverEntry) -> bool:
   return entry.family is spiel_cfr.Pruned
 
 

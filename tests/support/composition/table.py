@@ -100,7 +100,7 @@ def _is_pruned(cell: Cell) -> bool:
   return catalogue.SOLVERS[cell.solver].family is spiel_cfr.Pruned
 
 
-def _needs_states(entry: catalogue.Entry) -> bool:
+def _needs_states(entry: catalogue.SolverEntry) -> bool:
   return issubclass(entry.family, MonteCarloSolver)
 
 
