@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.restarts import Restarted
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.correlated import CorrelatedGap, EFRSolver
@@ -167,7 +166,6 @@ def choose_solver(game: AnyGame) -> tuple[str, str]:
   )
 
 
-@typed
 def solve(
   game: AnyGame,
   *,
@@ -218,11 +216,15 @@ def solve(
   arguments.real_number(seconds, "seconds", 0.0, math.inf)
   if iterations is not None:
     iterations = arguments.positive_integer(iterations, "iterations")
+  if not isinstance(solver, str | Solver | None):
+    raise errors.ArgumentError(
+      "solver must be a name in catalogue.SOLVERS, such as 'dcfr', or a solver of the game, such as "
+      f"CFRPlusSolver(game), not {arguments.shortened(solver)}."
+    )
   compiled = compile_game(game, max_nodes=max_nodes, progress=progress)
   least, most = compiled.payoff_range
   # Traces and checkpoints are of one solver.
-  traces = list(traces)
-  records_run = checkpoints is not None or bool(traces)
+  records_run = checkpoints is not None or not isinstance(traces, list | tuple) or bool(traces)
   may_switch = solver is None and compiled.is_two_player_constant_sum and not records_run
   first_solver, why = _solver_to_run(solver, compiled, iterations)
 

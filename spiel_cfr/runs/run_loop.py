@@ -6,13 +6,12 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
-from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import CompiledTabularPolicy
@@ -101,7 +100,6 @@ class StoppingRules:
     return max((target for target in targets if target is not None), default=-math.inf)
 
 
-@typed
 def run(
   solver: Solver,
   iterations: int | None = None,
@@ -153,9 +151,12 @@ def run(
     OSError: a trace or a checkpoint can't be written.
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run ended.
   """
-  traces = list(traces)
-  for trace in traces:
-    arguments.of_type(trace, "each of traces", Trace)
+  traces = _check_arguments(solver, traces, checkpoints)
+  arguments.of_type(progress, "progress", int)
+  if not (stop_when is None or callable(stop_when)):
+    raise errors.ArgumentError(
+      f"stop_when must be a function of the rows so far, not {arguments.shortened(stop_when)}."
+    )
   rules = StoppingRules(iterations, target_nash_conv, target_exploitability, seconds)
   if target_exploitability is not None:
     evaluate.check_two_player_constant_sum(solver.compiled_game)
@@ -301,3 +302,27 @@ class _Evaluations:
       current_nash_conv,
       solver.trace_columns(),
     )
+
+
+def _check_arguments(solver: Any, traces: Any, checkpoints: Any) -> list[Trace]:
+  """Returns the traces as a list.
+
+  Raises:
+    ArgumentError: an argument has a wrong type.
+  """
+  shortened = arguments.shortened
+  if not isinstance(solver, Solver):
+    raise errors.ArgumentError(
+      f"run takes a solver, such as CFRPlusSolver(game), not {shortened(solver)}; solve takes a game."
+    )
+  is_iterable = isinstance(traces, Iterable) and getattr(traces, "ndim", 1) != 0
+  result = list(traces) if is_iterable else None
+  if result is None or not all(isinstance(trace, Trace) for trace in result):
+    raise errors.ArgumentError(
+      f"traces must be a list of traces, such as [runs.TraceFile('trace.csv')], not {shortened(traces)}."
+    )
+  if not isinstance(checkpoints, Checkpoints | None):
+    raise errors.ArgumentError(
+      f"checkpoints must be such as Checkpoints('folder', every=1_000), not {shortened(checkpoints)}."
+    )
+  return result

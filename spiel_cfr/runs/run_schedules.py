@@ -25,8 +25,12 @@ def next_due(schedule: RunSchedule, iteration: int, name: str) -> float:
     name: the name of the schedule in error messages.
 
   Raises:
-    ArgumentError: `schedule` returns no later iteration.
+    ArgumentError: `schedule` is not a function, or returns no later iteration.
   """
+  if not callable(schedule):
+    raise errors.ArgumentError(
+      f"{name} must be Every(n), Powers(base) or a function of an iteration, not {shortened(schedule)}."
+    )
   returned: Any = schedule(iteration)
   due = real_number(returned, f"{name}({iteration})")
   if due <= iteration:

@@ -23,7 +23,6 @@ import tqdm
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
-from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
@@ -98,7 +97,6 @@ class SweepTable:
     return f"<SweepTable: {len(self.rows)} runs, {len(self.failed)} without a result>"
 
 
-@typed
 def sweep(
   grid: Grid | Sequence[Grid],
   *,
@@ -162,6 +160,10 @@ def sweep(
     checkpoint_every = Every(checkpoint_every)
   next_due(evaluate_at, 0, "evaluate_at")
   combinations = list(_combinations(grid))
+  if executor is not None and not isinstance(executor, concurrent.futures.Executor):
+    raise errors.ArgumentError(
+      f"executor must be a concurrent.futures.Executor, not {arguments.shortened(executor)}."
+    )
   folder = pathlib.Path(os.path.abspath(arguments.path(folder, "folder")))
   varied = {name: None for combination in combinations for name in combination}
   with locked(folder):
@@ -193,8 +195,10 @@ def _combinations(grid: Grid | Sequence[Grid]) -> Iterator[dict[str, Any]]:
     ArgumentError: the grid has another form.
   """
   grids = [grid] if isinstance(grid, Mapping) else grid
-  if not grids:
-    raise errors.ArgumentError("The grid must be a mapping, or a sequence of some, not empty.")
+  if not isinstance(grids, Sequence) or not grids:
+    raise errors.ArgumentError(
+      f"The grid must be a mapping, or a sequence of some, not {arguments.shortened(grids)}."
+    )
   for axes in grids:
     if not isinstance(axes, Mapping) or not {"game", "solver"} <= set(axes):
       raise errors.ArgumentError(

@@ -160,10 +160,10 @@ def test_sampling_without_a_seed_is_the_same_every_time(kuhn: Any, tmp_path: pat
     (None, {"iterations": 0}, "iterations must be a positive integer"),
     (None, {"seconds": math.nan}, "seconds must be"),
     (None, {"checkpoint_every": 0}, "must be a positive integer"),
-    (None, {"evaluate_at": 5}, "evaluate_at must be a function"),
-    (None, {"evaluate_at": None}, "evaluate_at must be a function"),
+    (None, {"evaluate_at": 5}, "evaluate_at must be Every"),
+    (None, {"evaluate_at": None}, "evaluate_at must be Every"),
     (None, {"executor": 3}, "executor must be"),
-    (5, {}, "grid must be a mapping"),
+    (5, {}, "The grid must be a mapping"),
     ([], {}, "The grid must be a mapping"),
   ],
 )
