@@ -73,7 +73,8 @@ else:
       return getattr(importlib.import_module("spiel_cfr.late_imports"), name)
 
   def __dir__() -> list[str]:
-    return sorted({*globals(), *importlib.import_module("spiel_cfr.late_imports").__all__})
+    late = vars(importlib.import_module("spiel_cfr.late_imports"))
+    return sorted({*globals(), *(name for name in late if not name.startswith("_"))})
 
 
 # Checkpoints of solvers that are imported late can be loaded too.

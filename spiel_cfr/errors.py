@@ -89,10 +89,6 @@ class NotFiniteError(SpielCFRError, ArithmeticError):
   """A number in a computation is NaN or infinite, or would become so."""
 
 
-class LossOverflowError(SpielCFRError, OverflowError):
-  """Sums of losses leave the range of float64, since payoffs are too large or the run is too long."""
-
-
 class FolderInUseError(SpielCFRError, RuntimeError):
   """Another run is writing checkpoints into the folder."""
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
@@ -19,7 +18,6 @@ from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.explorer import history_pages, public_state_pages, type_pages
-from spiel_cfr.explorer.infoset_labels import infoset_labels
 from spiel_cfr.explorer.page import render
 from spiel_cfr.explorer.page_content import Content
 from spiel_cfr.explorer.recommendations import game_with_mediator
@@ -133,9 +131,9 @@ def explore(
     max_nodes=max_nodes,
     below=below,
     runouts=runouts,
+    # Obedient players share moves that the player at an infoset has not observed. A label must not reveal them.
+    labels_by_moves=not isinstance(policy, CorrelatedPolicy),
   )
-  if isinstance(policy, CorrelatedPolicy):
-    _label_by_infostates(content)
   content.header.update(
     _header(subject, content),
     title=title if title is not None else _title(subject.game_string),
@@ -160,8 +158,9 @@ def describe(
   max_nodes: int,
   below: Any = None,
   runouts: Iterable[str] | None = None,
+  labels_by_moves: bool = True,
 ) -> Content:
-  """Returns the content of a page; arguments are those of `explore`.
+  """Returns the content of a page; arguments are those of `explore` and `history_pages.describe`.
 
   The policy is in behavioral form, float64 (sequences,), or has values of hands.
   """
@@ -195,6 +194,7 @@ def describe(
     max_infosets=max_infosets,
     max_histories=max_histories,
     below=below,
+    labels_by_moves=labels_by_moves,
   )
 
 
@@ -231,7 +231,7 @@ def _subject(policy: Any, game: AnyGame | None, max_nodes: int) -> _Subject:
     )
   compiled = compile_game(game)
   if isinstance(policy, PokerSolution):
-    return _Subject(compiled, policy.values, policy.source, compiled.game_string)
+    return _Subject(compiled, policy.values, policy.source, compiled.original.game_string)
   source = f"a {type(policy).__name__}"
   if isinstance(policy, Solver):
     source = f"average policy of {policy.recipe.name} after {int(policy.iteration):,} iterations"
@@ -244,21 +244,6 @@ def _subject(policy: Any, game: AnyGame | None, max_nodes: int) -> _Subject:
     compiled = compiled.original
     probabilities = open_spiel.from_policy(compiled, by_infostate)
   return _Subject(compiled, probabilities, source, compiled.game_string)
-
-
-def _label_by_infostates(content: Content) -> None:
-  """Labels the infosets of a game with a mediator by parts of their infostates, not by moves.
-
-  By default a label consists of the moves that all reachable histories of the infoset share. If all players obey the
-  mediator, these histories may share moves of other players that the player at the infoset has not observed. A label
-  must not reveal such moves.
-  """
-  table = content.infosets
-  if table is not None:
-    no_histories = np.zeros_like(table.player)
-    table.labels[:] = infoset_labels(
-      content.tree, content.names, table.infostates, table.player, no_histories
-    )
 
 
 def _title(game_string: str) -> str:

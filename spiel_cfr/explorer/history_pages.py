@@ -41,6 +41,7 @@ def describe(
   max_infosets: int,
   max_histories: int,
   below: Iterable[Any] | None = None,
+  labels_by_moves: bool = True,
 ) -> Content:
   """Returns the content of a page; its header names the parts left out.
 
@@ -52,6 +53,8 @@ def describe(
     max_histories: the largest number of histories on the page. If there are more, the likeliest are shown.
     below: OpenSpiel states. The page shows only histories that lead to one of these states or follow it. None shows
       all histories.
+    labels_by_moves: whether the label of an infoset consists of the moves that its histories share, where they identify
+      the infoset. Otherwise it consists of parts of the infostate.
 
   Raises:
     ArgumentError: `below` is empty, or has a state of another game.
@@ -98,6 +101,9 @@ def describe(
   all_infostates = [infostate for infostates in compiled.infostates for infostate in infostates]
   infostates = [all_infostates[number] for number in kept_infosets.tolist()]
   num_histories = np.bincount(infoset[decides], minlength=len(starts))
+  if not labels_by_moves:
+    # Moves identify an infoset only if this number of its histories is on the page.
+    num_histories[:] = 0
   labels = infoset_labels(
     tree,
     list(names),

@@ -79,7 +79,7 @@ def StablePredictiveCFRSolver(
   Raises:
     ArgumentError: `horizon` or `kappa` is missing for constant steps, given for adaptive ones, or not positive; a
       factor is not positive; or a name is unknown.
-    LossOverflowError: the payoffs are too large to be added up.
+    NotFiniteError: the payoffs are too large to be added up.
     GameError: see `compile_game`.
   """
   game = compile_game(game)
@@ -118,11 +118,11 @@ def _check_payoffs(game: CompiledGame) -> None:
   """Checks that sums of squared payoffs are finite.
 
   Raises:
-    LossOverflowError: the payoffs are too large.
+    NotFiniteError: the payoffs are too large.
   """
   largest = max(map(abs, game.payoff_range))
   if not math.isfinite(largest * largest * game.num_leaves):
-    raise errors.LossOverflowError(
+    raise errors.NotFiniteError(
       f"{game.name} has payoffs of up to {largest:zg}, too large for the sums of their squares. "
       "Scale the game's payoffs down; equilibria do not change."
     )

@@ -245,7 +245,7 @@ def test_chips_or_big_blinds_make_no_difference(constants):
 
 def test_payoffs_that_overflow_are_refused():
   game = _scaled(spiel_cfr.compile_game("kuhn_poker"), 1e200)
-  with pytest.raises(errors.LossOverflowError, match="Scale"):
+  with pytest.raises(errors.NotFiniteError, match="Scale"):
     spiel_cfr.StablePredictiveCFRSolver(game)
 
 
