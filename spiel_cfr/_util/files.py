@@ -131,14 +131,12 @@ def _remove_leftovers(path: pathlib.Path) -> None:
         leftover.unlink()
 
 
-def make_folder(path: str | os.PathLike[str]) -> None:
+def make_folder(path: pathlib.Path) -> None:
   """Makes a folder and its missing parents, and waits until they are on the disk.
 
   Raises:
-    ArgumentError: `path` is not a path.
     OSError: the folder can't be made.
   """
-  path = arguments.path(path, "path")
   if not path.exists():
     make_folder(path.parent)
     path.mkdir(exist_ok=True)

@@ -7,23 +7,22 @@ the process that held the lock last.
 import contextlib
 import fcntl
 import os
+import pathlib
 import socket
 from collections.abc import Iterator
 
 from spiel_cfr import errors
-from spiel_cfr._util import arguments, files
+from spiel_cfr._util import files
 
 
 @contextlib.contextmanager
-def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+def locked(folder: pathlib.Path) -> Iterator[None]:
   """Holds the lock on a folder during the context. Makes the folder if it is missing.
 
   Raises:
     FolderInUseError: another run holds the lock.
-    ArgumentError: `folder` is not a path.
     OSError: the folder can't be made.
   """
-  folder = arguments.path(folder, "folder")
   files.make_folder(folder)
   with open(folder / "lock", "a+") as file:
     try:

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import dataclasses
 import math
+import pathlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
@@ -164,7 +165,7 @@ def run(
   listeners: list[Trace] = [*traces, *([bar] if bar else [])]
   with contextlib.ExitStack() as stack:
     if checkpoints:
-      stack.enter_context(locked(checkpoints.folder))
+      stack.enter_context(locked(pathlib.Path(checkpoints.folder)))
       checkpoints.check(solver)
     solver.prepare()
     interrupt = stack.enter_context(DeferredInterrupt(swallow=True))

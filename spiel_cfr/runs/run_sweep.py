@@ -284,7 +284,7 @@ def _run(
   if not cells:
     return
   for cell in cells:
-    files.make_folder(cell.folder)
+    files.make_folder(pathlib.Path(cell.folder))
   starts_processes = executor is None
   if executor is None:
     executor = ProcessExecutor(min(os.cpu_count() or 1, len(cells)))
