@@ -3,7 +3,7 @@
 A name is one of
 
 - OpenSpiel's string of a game;
-- the name of a file in Gambit's format beside this module, such as `nau_2004_4.efg`;
+- the name of a file in Gambit's format in the folder `games`, such as "nau_2004_4.efg";
 - the name of an endgame of hold'em in `ENDGAMES`;
 - a string of `dice_endgame`, such as `dice_endgame(dice=2 1,sides=6,rule=joker)`.
 """

@@ -34,7 +34,7 @@ from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.policies.bot_calls import call_bot
 from spiel_cfr.referee.policy_conversion import PolicyLike, to_behavioral_form
-from spiel_cfr.referee.seats import play
+from spiel_cfr.referee.seats import play_game
 
 # Function from a state to the approximate expected payoff of each player, or to None if that is unknown.
 Baseline: TypeAlias = Callable[[Any], Sequence[float] | Float64s | None]
@@ -178,7 +178,7 @@ def _play(
       luck[:] += _luck(view, baseline, state, distribution, action)
     return action
 
-  returns = np.array(view.returns(play(view, choose, bots)), np.float64)
+  returns = np.array(view.returns(play_game(view, choose, bots)), np.float64)
   return returns - luck, returns
 
 

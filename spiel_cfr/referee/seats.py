@@ -133,7 +133,7 @@ class Seats:
 
     # The bot of the responding player does not play, and is not informed.
     informed = [None if seat == player else bot for seat, bot in enumerate(self._informed)]
-    state = play(view, choose, informed)
+    state = play_game(view, choose, informed)
     self.states += 1
     returns: list[float] = list(view.returns(state))
     self._check_returns(state, returns)
@@ -154,7 +154,7 @@ class Seats:
       )
 
 
-def play(
+def play_game(
   view: GameView, choose: Callable[[Any, int], int], informed: Sequence[pyspiel.Bot | None]
 ) -> Any:
   """Plays a game from the root to a terminal state; returns that state.
