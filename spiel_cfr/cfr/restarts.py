@@ -18,8 +18,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
-from spiel_cfr._util.typed_arguments import typed
-from spiel_cfr.cfr import restart_rule, warm_start
+from spiel_cfr.cfr import restart_rule
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
@@ -27,14 +26,14 @@ from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.restart_rule import RestartControl
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import copy_into, inner_values
-from spiel_cfr.cfr.substitute_regrets import WarmStart
-from spiel_cfr.cfr.synchronization import synchronized
+from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
+from spiel_cfr.cfr.warm_start import WarmStartMixin
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.sequence_form.single_passes import adopt_pass
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import WarmForm, resumption
+from spiel_cfr.regret_minimizers.regret_minimizer import resumption
 from spiel_cfr.regret_minimizers.schedules import Discount, Fading
 
 
@@ -67,7 +66,7 @@ class _Runtime:
   state: RestartedState
 
 
-class Restarted(Solver):
+class Restarted(WarmStartMixin, Solver):
   """A full-width solver with tentative restarts. Its average policy is the best policy that it has evaluated.
 
       solver = Restarted(DCFRSolver("leduc_poker"))
@@ -275,25 +274,17 @@ class Restarted(Solver):
         self._keep_if_better(candidate, best, scores)
     return scores
 
-  @synchronized
-  @typed
-  def warm_start(
-    self,
-    policy: Any,
-    iterations: int | None = None,
-    form: WarmForm | None = None,
-    keep_average: bool = True,
-  ) -> WarmStart:
-    """Begins anew from a policy, as if the players had played it for some iterations: see `cfr.warm_start.plan`."""
-    values, planned = warm_start.plan(self._runtime.solver, policy, iterations, form)
-    with DeferredInterrupt(whole=True):
-      self.reset()
-      solver, state = self._runtime.solver, self._runtime.state
-      solver.begin_warm(values, planned, bool(keep_average))
-      state.control.next_check = max(self.first_attempt, planned.iterations + 1)
-      self._keep_if_better(values.sequence_form, state.best, state.scores)
-      self._num_loads += 1
-    return planned
+  @property
+  def full_width_solver(self) -> FullWidthSolver:
+    return self._runtime.solver
+
+  def begin_warm(self, values: PolicyValues, planned: WarmStart, keep_average: bool) -> None:
+    self.reset()
+    solver, state = self._runtime.solver, self._runtime.state
+    solver.begin_warm(values, planned, keep_average)
+    state.control.next_check = max(self.first_attempt, planned.iterations + 1)
+    self._keep_if_better(values.sequence_form, state.best, state.scores)
+    self._num_loads += 1
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
     self._runtime.solver.lock(policy, infostates)
@@ -320,7 +311,7 @@ class Restarted(Solver):
     """Raises ValueError unless the best strategies are a policy with these scores."""
     game = self.compiled_game
     # Averages have accumulated the rounding errors of all iterations.
-    tolerance = 100 * math.sqrt(self._runtime.solver.precision)
+    tolerance = 100 * math.sqrt(np.finfo(game.dtype).eps)
     forms.check_sequence_form(game, best, tolerance)
     losses = evaluate.losses(game, evaluate.evaluate(game, best))
     scale = max(map(abs, game.payoff_range))
@@ -331,12 +322,12 @@ class Restarted(Solver):
 def RestartedCFRSolver(game: AnyGame) -> Restarted:
   """CFR that converges linearly near the solution, for constant-sum games of two players. It has no parameters.
 
-  With r^t the regrets of iteration t, at every infoset
+  It is DCFR with a prediction that fades away. With r the regrets of iteration t and R the cumulative regrets,
 
-      R = max(R, 0) (t - 1)^1.5 / ((t - 1)^1.5 + 1) + min(R, 0) / 2 + r^t
-      x^{t+1} proportional to max(R + 0.1 min(1, 100 / t)^2 r^t, 0)
+      R = max(R, 0) * (t - 1)^1.5 / ((t - 1)^1.5 + 1) + min(R, 0) / 2 + r
+      strategy proportional to max(R + 0.1 min(1, 100 / t)^2 r, 0)
 
-  which is DCFR with a prediction that fades away. Updates alternate. The last player averages its strategies before
+  Updates alternate. The last player averages its strategies before
   the update, which the others have just faced. All others average their strategies after the update. The weight of
   iteration t is t^4.
 

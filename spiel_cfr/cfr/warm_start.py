@@ -1,18 +1,22 @@
 """Warm starts of full-width solvers from a policy, and transfer of a solver to a game with other payoffs.
 
-`plan` checks a policy and chooses the number of iterations that it counts for; `write_warm_start` writes the new state.
-`cfr.substitute_regrets` computes the regrets of a warm start, `cfr.regret_transfer` those of a transfer by regrets.
-`regret_minimizers.regret_minimizer` lists the methods that a minimizer needs.
+Solvers have the method `WarmStartMixin.warm_start`. `plan` checks a policy and chooses the number of iterations that it
+counts for; `write_warm_start` writes the new state. `cfr.substitute_regrets` computes the regrets of a warm start,
+`cfr.regret_transfer` those of a transfer by regrets. `regret_minimizers.regret_minimizer` lists the methods that a
+minimizer needs.
 """
 
+import abc
 import math
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr import recipes
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.locks import with_locked
@@ -29,6 +33,7 @@ from spiel_cfr.cfr.substitute_regrets import (
   proportional,
   substitute,
 )
+from spiel_cfr.cfr.synchronization import synchronized
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
@@ -39,7 +44,7 @@ from spiel_cfr.regret_minimizers.regret_minimizer import (
 )
 
 
-class WarmStartable(Protocol):
+class FullWidth(Protocol):
   """The part of a full-width solver that a warm start depends on."""
 
   compiled_game: CompiledGame
@@ -50,13 +55,27 @@ class WarmStartable(Protocol):
     """Returns the state with all arrays up to date."""
 
 
-@runtime_checkable
-class Transferable(Protocol):
-  """The part of a solver that a transfer to another game depends on."""
+class WarmStartMixin(abc.ABC):
+  """Mixin of solvers that can start from a policy: full-width solvers, and solvers with restarts.
 
-  def description(self) -> dict[str, Any]:
-    """Returns the recipe of the solver as JSON."""
+  Attributes:
+    recipe: the constructor or function that made the solver, and its arguments.
+  """
 
+  recipe: recipes.Recipe
+
+  @property
+  @abc.abstractmethod
+  def full_width_solver(self) -> FullWidth:
+    """The full-width solver: this solver, or the one that it restarts."""
+
+  @synchronized
+  @abc.abstractmethod
+  def begin_warm(self, values: PolicyValues, planned: WarmStart, keep_average: bool) -> None:
+    """Begins anew with a planned warm start from a policy with these values."""
+
+  @synchronized
+  @typed
   def warm_start(
     self,
     policy: Any,
@@ -64,7 +83,11 @@ class Transferable(Protocol):
     form: WarmForm | None = None,
     keep_average: bool = True,
   ) -> WarmStart:
-    """Begins anew from a policy."""
+    """Begins anew from a policy, as if the players had played it for some iterations: see `cfr.warm_start.plan`."""
+    values, planned = plan(self.full_width_solver, policy, iterations, form)
+    with DeferredInterrupt(whole=True):
+      self.begin_warm(values, planned, bool(keep_average))
+    return planned
 
 
 def read_policy(game: CompiledGame, policy: Any) -> Float64s:
@@ -87,7 +110,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
 
 
 def plan(
-  solver: WarmStartable, policy: Any, iterations: int | None = None, form: WarmForm | None = None
+  solver: FullWidth, policy: Any, iterations: int | None = None, form: WarmForm | None = None
 ) -> tuple[PolicyValues, WarmStart]:
   """Plans a warm start from a policy, as if the players had played it for some iterations.
 
@@ -183,7 +206,7 @@ def write_warm_start(
 
 
 def transfer(
-  solver: Transferable,
+  solver: WarmStartMixin,
   game: AnyGame,
   iterations: int | None = None,
   form: WarmForm | None = None,
@@ -208,7 +231,7 @@ def transfer(
 
   It also raises the errors of `plan` and `compile_game`.
   """
-  if not isinstance(solver, Transferable):
+  if not isinstance(solver, WarmStartMixin):
     raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")
   arguments.one_of(rule, "rule", ("policy", "regrets"))
   if rule == "regrets":
@@ -219,6 +242,6 @@ def transfer(
     if iterations is not None:
       iterations = arguments.integer(iterations, "iterations", 1, MOST)
     return transfer_regrets(solver, compile_game(game), iterations)
-  result = recipes.make(solver.description(), compile_game(game))
+  result = recipes.make(recipes.description(solver.recipe), compile_game(game))
   result.warm_start(solver, iterations, form, keep_average)
   return result

@@ -25,6 +25,7 @@ from spiel_cfr.regret_minimizers.oftrl import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.regularizers import LEAST_EXPONENT
+from spiel_cfr.regret_minimizers.schedules import evaluated
 
 # Minimizers that can take sampled regrets.
 SampledMinimizer: TypeAlias = RegretMatching | Hedge
@@ -133,7 +134,12 @@ def discounts_of(minimizer: RegretMinimizer, iterations: Int64s) -> Float64s | N
   """
   if isinstance(minimizer, Hedge):
     return np.ones((len(iterations), 2))
-  return minimizer.discounts(iterations) if isinstance(minimizer, RegretMatching) else None
+  if not isinstance(minimizer, RegretMatching):
+    return None
+  if (minimizer.next_discount, minimizer.prediction) != (1.0, 0.0):
+    return None
+  discounts = minimizer.positive_discount, minimizer.negative_discount
+  return np.column_stack([evaluated(discount, iterations) for discount in discounts])
 
 
 def check_minimizer(minimizer: RegretMinimizer) -> SampledMinimizer:

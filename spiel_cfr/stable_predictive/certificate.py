@@ -143,7 +143,8 @@ def certificate(solver: Solver) -> Certificate:
 def check_run(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> Certificate:
   """Repeats a run and checks it against the inequalities with these constants."""
   game = solver.compiled_game
-  report = _Report(max(_LEAST_ROUNDING, _ROUNDING_ERRORS * solver.precision))
+  precision = float(np.finfo(game.dtype).eps)
+  report = _Report(max(_LEAST_ROUNDING, _ROUNDING_ERRORS * precision))
   players = _player_checks(solver, constants, report.relative_rounding)
   replica = FullWidthSolver(game, **solver.constructor_arguments())
   for t in range(1, solver.iteration + 1):

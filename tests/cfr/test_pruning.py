@@ -548,7 +548,7 @@ def test_refusals():
     (RegretMatching(), 1.0, "regret"),
     (RegretMatching.plus(), 1.0, "regret"),
     (RegretMatching.discounted(), 2.0, "best_response"),
-    (RegretMatching.predictive_plus(), 2.0, "best_response"),
+    (RegretMatching(forgets_negative=True, prediction=1.0), 2.0, "best_response"),
     (Hedge(), 0.0, "regret"),
     (ThresholdedHedge(), 1.0, "regret"),
     (RegretMatching.plus(), Fading(1.0, 10.0), "best_response"),

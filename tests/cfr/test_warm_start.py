@@ -98,7 +98,7 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
     (RegretMatching(), 0.0, "proportional"),
     (RegretMatching.plus(), 1.0, "substitute"),
     (RegretMatching.plus(), 1.0, "proportional"),
-    (RegretMatching.predictive_plus(), 2.0, "proportional"),
+    (RegretMatching(forgets_negative=True, prediction=1.0), 2.0, "proportional"),
     (RegretMatching.discounted(1.0, 0.0), 1.0, "proportional"),
     (RegretMatching.discounted(1.0, 0.0), 1.0, "substitute"),
   ],

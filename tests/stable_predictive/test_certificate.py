@@ -77,7 +77,7 @@ def test_theory_holds_on_random_games(game, regularizer, alternating, kappa, los
 # What is claimed, made false by a factor, and the checks one of which must notice.
 _BROKEN = [
   ("kappa", 1e-3, "local stability (5)"),
-  ("gamma", 1e-4, "stability from an infoset on"),
+  ("stability", 1e-4, "stability from an infoset on"),
   ("loss_norm", 0.05, "norm of the losses"),
   ("loss_norm", 0.05, "norm of the predictions"),
   ("sensitivity", 1e-4, "change of the gradient"),

@@ -19,6 +19,7 @@ from spiel_cfr._numba.steps import Chain
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import SolverArrays
+from spiel_cfr.cfr.loops.averaging_steps import taper_steps
 from spiel_cfr.cfr.loops.loop import Loop, Players
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit, Workspace
@@ -109,7 +110,7 @@ class PartitionedLoop(Loop):
     for players in updates:
       self.subtree_chain(1, self.arrays.walk.workspaces[0], players)
       self.update_chain(players)
-    self.taper_chain()
+    taper_steps(self.arrays)
     self.arrays.deferred_weights[:] = 0.0
 
   def _update(self, players: Players) -> None:

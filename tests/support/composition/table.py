@@ -254,8 +254,8 @@ REPRESENTATIVES = (
 def kind(solver: Solver) -> object:
   """Returns a key that is equal for solvers with the same code: a class, or a full-width solver's minimizer kernel."""
   if isinstance(solver, spiel_cfr.FullWidthSolver):
-    if solver._opponents == "best_response":
-      return solver._opponents
+    if solver.opponents == "best_response":
+      return solver.opponents
     return solver.minimizer.observe
   return GradientSolver if isinstance(solver, GradientSolver) else type(solver)
 
