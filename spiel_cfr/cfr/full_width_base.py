@@ -8,7 +8,6 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr import locks
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, Loop
 from spiel_cfr.cfr.loops.resume import resume_from
@@ -19,7 +18,7 @@ from spiel_cfr.cfr.synchronization import synchronized
 from spiel_cfr.cfr.warm_start import WarmStartMixin, write_warm_start
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.policies.locked import Mask, locked_sequences
+from spiel_cfr.policies.locked import Mask, locked_part, locked_sequences
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 # The strategies that players learn against: the others' current ones, or best responses to all current strategies.
@@ -125,12 +124,19 @@ class FullWidthBase(WarmStartMixin, Solver):
   # Locks.
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+    game = self.compiled_game
     if self.iteration:
       raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")
-    against_best = self.opponents == "best_response"
-    self._lock(
-      *locks.part_to_lock(repr(self), self.compiled_game, policy, infostates, against_best)
-    )
+    if game.shared_infosets is not None:
+      raise errors.LockError(
+        f"In {game} infosets are shared (imperfect recall), and one can't be locked without the others. Use buckets "
+        "that remember the player's own actions, or the full game."
+      )
+    if self.opponents == "best_response":
+      raise errors.LockError(
+        f"{self!r} can't lock a policy, since its best responses would ignore the lock. Use CFRPlusSolver."
+      )
+    self._lock(*locked_part(game, policy, infostates))
 
   @synchronized
   def lock_as(self, other: "FullWidthBase") -> None:

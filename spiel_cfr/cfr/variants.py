@@ -19,8 +19,7 @@ from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
-from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
-from spiel_cfr.regret_minimizers.oftrl import Hedge
+from spiel_cfr.regret_minimizers.hedge import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.schedules import Discount, Fading, FallingPower, Saturating
 from spiel_cfr.regret_minimizers.trembling_matching import TremblingMatching
@@ -228,18 +227,15 @@ def HSPCFRPlusSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> 
 def HedgeCFRSolver(
   game: AnyGame, rate: float = 1.0, alternating_updates: bool = True, threshold: float = 1.0
 ) -> FullWidthSolver:
-  """CFR with multiplicative weights at every infoset: see `regret_minimizers.oftrl.Hedge`.
+  """CFR with multiplicative weights at every infoset: see `regret_minimizers.hedge`.
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
     rate: a factor of the step sizes; positive.
     alternating_updates: whether a player sees the new strategies of the players before it.
     threshold: the factor by which the bound on regrets may grow because small probabilities are dropped; 1 drops none.
-      See `regret_minimizers.dynamic_thresholds`.
   """
-  threshold = arguments.real_number(threshold, "threshold", 1.0, sys.float_info.max)
-  minimizer = Hedge(rate) if threshold == 1.0 else ThresholdedHedge(threshold, rate)
-  return FullWidthSolver(game, minimizer, alternating_updates=alternating_updates)
+  return FullWidthSolver(game, Hedge(rate, threshold), alternating_updates=alternating_updates)
 
 
 @recorded

@@ -1,14 +1,13 @@
-"""Warm starts of full-width solvers from a policy, and transfer of a solver to a game with other payoffs.
+"""Warm starts of full-width solvers from a policy.
 
 Solvers have the method `WarmStartMixin.warm_start`. `plan` checks a policy and chooses the number of iterations that it
-counts for; `write_warm_start` writes the new state. `cfr.substitute_regrets` computes the regrets of a warm start,
-`cfr.regret_transfer` those of a transfer by regrets. `regret_minimizers.regret_minimizer` lists the methods that a
-minimizer needs.
+counts for; `write_warm_start` writes the new state. `cfr.substitute_regrets` computes the regrets.
+`regret_minimizers.regret_minimizer` lists the methods that a minimizer needs.
 """
 
 import abc
 import math
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,12 +16,9 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.typed_arguments import typed
-from spiel_cfr.cfr import recipes
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
-from spiel_cfr.cfr.locks import with_locked
 from spiel_cfr.cfr.loops import FullWidthState, Loop
 from spiel_cfr.cfr.loops.resume import resume_from
-from spiel_cfr.cfr.regret_transfer import Repeatable, transfer_regrets
 from spiel_cfr.cfr.substitute_regrets import (
   AMPLE,
   MOST,
@@ -35,8 +31,8 @@ from spiel_cfr.cfr.substitute_regrets import (
 )
 from spiel_cfr.cfr.synchronization import synchronized
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies.locked import locked_sequences
 from spiel_cfr.regret_minimizers.regret_minimizer import (
   RegretMinimizer,
   WarmForm,
@@ -56,13 +52,7 @@ class FullWidth(Protocol):
 
 
 class WarmStartMixin(abc.ABC):
-  """Mixin of solvers that can start from a policy: full-width solvers, and solvers with restarts.
-
-  Attributes:
-    recipe: the constructor or function that made the solver, and its arguments.
-  """
-
-  recipe: recipes.Recipe
+  """Mixin of solvers that can start from a policy: full-width solvers, and solvers with restarts."""
 
   @property
   @abc.abstractmethod
@@ -137,7 +127,9 @@ def plan(
     NotFiniteError: the value of the policy is not finite.
   """
   game, minimizer = solver.compiled_game, solver.minimizer
-  probabilities = with_locked(game, solver.complete_state(), read_policy(game, policy))
+  probabilities, state = read_policy(game, policy), solver.complete_state()
+  locked = locked_sequences(game, state.locked)
+  probabilities[locked] = state.strategy[locked]
   if form is not None:
     arguments.one_of(form, "form", ("substitute", "proportional"))
   form = _supported_form(minimizer, form)
@@ -203,45 +195,3 @@ def write_warm_start(
     resume_from(game, loop, minimizer, values.sequence_form, parameters)
   loop.complete_arrays()
   loop.arrays.state.begin_warm(count, weight * values.sequence_form if keep_average else None)
-
-
-def transfer(
-  solver: WarmStartMixin,
-  game: AnyGame,
-  iterations: int | None = None,
-  form: WarmForm | None = None,
-  keep_average: bool = True,
-  rule: Literal["policy", "regrets"] = "policy",
-) -> Any:
-  """Makes a solver of the same kind for a game with other payoffs, started from the average policy of `solver`.
-
-  Args:
-    solver: a full-width solver, or one with restarts, which stays as it is.
-    game: a compiled game with the same infosets, or an argument of `compile_game`.
-    iterations: the number of iterations that the policy counts for, see `plan`.
-    form: see `plan`.
-    keep_average: whether the policy enters the average, with the weight of these iterations. Use False if the policy
-      is worse than the result you want.
-    rule: "policy" for a warm start from the average policy. "regrets", for CFR only, repeats the solver's iterations
-      with the new payoffs and discounts their regrets, see `regret_transfer`; it takes no `form` and keeps the average.
-
-  Raises:
-    ArgumentError: `solver` is not a full-width solver, an argument is invalid, or an argument of the solver's
-      constructor can't be written as JSON.
-
-  It also raises the errors of `plan` and `compile_game`.
-  """
-  if not isinstance(solver, WarmStartMixin):
-    raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")
-  arguments.one_of(rule, "rule", ("policy", "regrets"))
-  if rule == "regrets":
-    if form is not None or not keep_average or not isinstance(solver, Repeatable):
-      raise errors.ArgumentError(
-        f"rule='regrets' is for CFRSolver, not {solver!r}; it takes no form, and keeps the average."
-      )
-    if iterations is not None:
-      iterations = arguments.integer(iterations, "iterations", 1, MOST)
-    return transfer_regrets(solver, compile_game(game), iterations)
-  result = recipes.make(recipes.description(solver.recipe), compile_game(game))
-  result.warm_start(solver, iterations, form, keep_average)
-  return result

@@ -13,7 +13,7 @@ from block_driver import run_kernel
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.regret_minimizers import adaptive_mirror_descent, oftrl
+from spiel_cfr.regret_minimizers import adaptive_mirror_descent, hedge
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
 from spiel_cfr.regret_minimizers.schedules import Discount, FallingPower, Saturating
 
@@ -32,7 +32,7 @@ def _play(minimizer, utilities):
   state = np.full((minimizer.action_lines, _ACTIONS, LANES), 7.0)
   state[..., :_COUNT] = 0
   local = np.zeros((minimizer.infoset_lines, LANES))
-  if isinstance(minimizer, oftrl.Hedge):
+  if isinstance(minimizer, hedge.Hedge):
     local[0] = minimizer.rate * math.sqrt(8 * math.log(_ACTIONS)) / np.ptp(game.payoff_range)
   strategy = np.full((_ACTIONS, LANES), 1 / _ACTIONS)
   result = [np.full((_COUNT, _ACTIONS), 1 / _ACTIONS)]
@@ -175,7 +175,7 @@ _RULES = [
     AsymmetricMatching(Saturating(20.0, 500.0, 1.5), 9.0),
     _asymmetric(lambda t: 20 * t**1.5 / (500 + t**1.5), 9.0),
   ),
-  (oftrl.Hedge(), _hedge),
+  (hedge.Hedge(), _hedge),
   (adaptive_mirror_descent.AdaptiveOptimisticDescent(), _adaptive),
 ]
 

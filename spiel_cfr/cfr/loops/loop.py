@@ -89,9 +89,9 @@ class Loop(abc.ABC):
     if players in self._chains:
       return self._chains[players]
     arrays, steps = self.arrays, list[Step]()
-    visits = [Visit(0, player, arrays.walk.trunk) for player in players]
+    visits = [Visit(0, player, arrays.part_steps.trunk) for player in players]
     for visit in visits:
-      steps += [arrays.walk.gradient(visit), *gradient_sum_steps(arrays, visit)]
+      steps += [arrays.part_steps.gradient(visit), *gradient_sum_steps(arrays, visit)]
     for visit in visits:
       steps += self.minimizer_steps(visit)
       steps += [*value_sum_steps(arrays, visit), *self._averaging_steps(visit)]
@@ -104,13 +104,13 @@ class Loop(abc.ABC):
     For CFR+ on a whole game, this is one backward pass. A predictive minimizer has a second one. In a game in parts,
     the trunk first adds the values of the subtrees, and a subtree passes up its values at the end.
     """
-    walk, predict = self.arrays.walk, self.arrays.predict
-    steps = [walk.copy_to_prediction(visit)] if predict is not None else []
-    steps += walk.add_passed_up_values(visit)
+    part_steps, predict = self.arrays.part_steps, self.arrays.predict
+    steps = [part_steps.copy_to_prediction(visit)] if predict is not None else []
+    steps += part_steps.add_passed_up_values(visit)
     steps.append(self._backward_step(visit, self._minimizer.observe, visit.utility))
     if predict is not None:
       steps.append(self._backward_step(visit, predict, visit.prediction))
-    return [*steps, *walk.pass_up_values(visit), *self.arrays.restore_locked_steps(visit)]
+    return [*steps, *part_steps.pass_up_values(visit), *self.arrays.restore_locked_steps(visit)]
 
   def _backward_step(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Step:
     """Returns the backward pass of a block kernel over utilities, or over predicted utilities."""

@@ -20,7 +20,7 @@ _CALLED_BY_US = {
     "no_values",
     "begin_warm",
     "check",
-    "discounts",
+    "gap",
     "initial_infoset_state",
     "lock_as",
     "only",
