@@ -42,7 +42,7 @@ def TabularCFRSolver(
   """
   return FullWidthSolver(
     game,
-    RegretMatching.plus() if regret_matching_plus else RegretMatching(),
+    RegretMatching(forgets_negative=regret_matching_plus),
     alternating_updates=alternating_updates,
     averaging=Averaging(1.0 if linear_averaging else 0.0),
   )
@@ -92,7 +92,7 @@ def CFRBRSolver(
   """
   return FullWidthSolver(
     game,
-    RegretMatching.plus() if regret_matching_plus else RegretMatching(),
+    RegretMatching(forgets_negative=regret_matching_plus),
     alternating_updates=False,
     averaging=Averaging(1.0 if linear_averaging else 0.0),
     opponents="best_response",
