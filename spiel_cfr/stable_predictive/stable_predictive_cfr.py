@@ -10,7 +10,7 @@ The parts of the algorithm, with the equations of the paper:
     counterfactual losses (11)              the backward pass of every iteration, before `observe`
     their predictions (17)                  the backward pass with the new strategies, before `predict`
     step sizes (14) to (16)                 paper_steps
-    stability (5), regret (6), Lemmas 1, 2  paper_checks and player_checks, which the certificate applies to a run
+    stability (5), regret (6), Lemmas 1, 2  paper_checks and player_checks, which `proof_check` applies to a run
 
 The step sizes must be small enough that strategies move slowly. `paper_steps` has the constant steps of the paper, and
 `adaptive_steps` has steps from the errors of the predictions so far. docs/theory/stable_predictive.md has the proofs.

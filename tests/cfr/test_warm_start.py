@@ -21,7 +21,7 @@ from spiel_cfr.games.compiled.counterfactual_values import (
   gradients,
 )
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.stable_predictive import certificate
+from spiel_cfr.stable_predictive import check_proof
 
 ITERATIONS = 30
 # Unequal numbers of actions, several roots a player, infosets with a single action, a player that may never move.
@@ -303,7 +303,7 @@ def test_refusals_change_nothing():
   constant = catalogue.make("stable_predictive_x10000", "kuhn_poker", 10)
   constant.warm_start(uniform)
   with pytest.raises(errors.WarmStartError, match=r"solver\.reset\(\)"):
-    certificate(constant)
+    check_proof(constant)
 
 
 def test_an_array_is_a_policy():

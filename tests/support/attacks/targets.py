@@ -188,7 +188,7 @@ _PLAIN: dict[str, dict[str, Callable[[Any], Any]]] = {
   "EFRSolver.gap": {"kind": _played},
   "correlated.EmpiricalPlay.gap": {"kind": _played},
   "correlated.coarse_correlated_gap": {"solver": _correlated_solver},
-  "stable_predictive.certificate": {"solver": _stable_solver},
+  "stable_predictive.check_proof": {"solver": _stable_solver},
   "stable_predictive.step_sizes": {"solver": _stable_solver},
   "from_actions": {"entries": lambda holder: np.ones(len(holder.all_action_sequences))},
   "to_actions": {"probabilities": lambda holder: np.ones(holder.end)},

@@ -208,9 +208,9 @@ REFUSALS: tuple[Refusal, ...] = (
   ),
   Refusal(
     errors.AbstractionError,
-    "Certificates check theorems about perfect recall.",
+    "The proof is about games of perfect recall.",
     "buckets that remember the player's own actions",
-    lambda cell: cell.form.forgets and cell.operation.name == "certificate",
+    lambda cell: cell.form.forgets and cell.operation.name == "proof check",
   ),
 )
 
