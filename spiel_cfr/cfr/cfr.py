@@ -12,8 +12,8 @@ To follow the code from `CFRPlusSolver(game).run(1)` to the line that adds a reg
     regret_minimizers.regret_matching    `regret_matching_plus`: regrets and the next strategy at an infoset
     games.sequence_form.blocks           `expected_value`, `tolerance`, `normalize`: the functions that it calls
 
-`Solver.run` calls `FullWidthSolver._advance` repeatedly, each time for about a tenth of a second. These modules are
-beside the path:
+`Solver.run` calls `FullWidthSolver._advance` repeatedly, each time for about a tenth of a second. `make_loop` picks
+`WholeGameLoop`, unless the game is in parts. These modules are beside the path:
 
     games.payoffs                        the gradient, which is the first step of an update
     cfr.iteration_schedule               the averaging weights and the minimizer's parameters of each iteration

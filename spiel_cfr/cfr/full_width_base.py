@@ -11,7 +11,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, Loop
 from spiel_cfr.cfr.loops.resume import resume_from
-from spiel_cfr.cfr.loops.state import check_numbers, check_sums
+from spiel_cfr.cfr.loops.state import check_numbers
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
 from spiel_cfr.cfr.synchronization import synchronized
@@ -63,7 +63,8 @@ class FullWidthBase(WarmStartMixin, Solver):
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
     check_numbers(self.compiled_game, state)
-    check_sums(self.compiled_game, state)
+    for name in ("cumulative", "tapered"):
+      forms.check_sums(self.compiled_game, state[name])
 
   @property
   def iteration(self) -> int:  # type: ignore[override]

@@ -225,19 +225,18 @@ class Restarted(WarmStartMixin, Solver):
       yield solver.sums()
 
   def _keep_if_better(
-    self, candidate: AnyFloats, best: AnyFloats | None, best_scores: Float64s
+    self, candidate: AnyFloats, best: AnyFloats, best_scores: Float64s
   ) -> Float64s:
     """Evaluates a candidate, and returns each player's loss, shape (players,).
 
-    Losses below `best_scores` replace them; the strategies are then copied to `best`, unless that is None.
+    Losses below `best_scores` replace them; the strategies are then copied to `best`.
     """
     scores = evaluate.losses(self.compiled_game, evaluate.evaluate(self.compiled_game, candidate))
     for player, treeplex in enumerate(self.compiled_game.treeplexes):
       if scores[player] < best_scores[player]:
         sequences = slice(treeplex.root, treeplex.end)
         best_scores[player] = scores[player]
-        if best is not None:
-          np.divide(candidate[sequences], candidate[treeplex.root], out=best[sequences])
+        np.divide(candidate[sequences], candidate[treeplex.root], out=best[sequences])
     return scores
 
   def cumulative_regrets(self) -> Float64s | None:
@@ -254,25 +253,23 @@ class Restarted(WarmStartMixin, Solver):
     return forms.behavioral_form(self.compiled_game, self.average_sequence_form())
 
   def average_sequence_form(self) -> AnyFloats:
-    best = self._runtime.state.best.copy()
-    self._scores_now(best)
+    best, _ = self._best_now()
     return best
 
   def nash_conv(self) -> float:
-    return float(self._scores_now().sum()) if self.compiled_game.is_exact else super().nash_conv()
+    if not self.compiled_game.is_exact:
+      return super().nash_conv()
+    _, scores = self._best_now()
+    return float(scores.sum())
 
-  def _scores_now(self, best: AnyFloats | None = None) -> Float64s:
-    """Returns the scores of the best strategies including the present candidates, without a change of the state.
-
-    Args:
-      best: a copy of the best strategies so far, which better candidates replace; or None.
-    """
+  def _best_now(self) -> tuple[AnyFloats, Float64s]:
+    """Returns the best strategies including the present candidates, and their scores; the state stays as it is."""
     state = self._runtime.state
-    scores = state.scores.copy()
+    best, scores = state.best.copy(), state.scores.copy()
     if state.control.checked != self.iteration or not self.iteration:
       for candidate in self._candidates():
         self._keep_if_better(candidate, best, scores)
-    return scores
+    return best, scores
 
   @property
   def full_width_solver(self) -> FullWidthSolver:
