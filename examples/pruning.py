@@ -25,7 +25,7 @@ from absl import app, flags
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, Pruned, RegretMatching, Solver
 from spiel_cfr.cfr.pruning.pruning_rule import RuleName
-from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
+from spiel_cfr.regret_minimizers.hedge import Hedge
 
 GAMES: dict[str, Callable[[], Any]] = {
   "Leduc poker": lambda: "leduc_poker",
@@ -45,7 +45,7 @@ SOLVERS: dict[str, tuple[spiel_cfr.RegretMinimizer, float, RuleName]] = {
   "cfr_pruned": (RegretMatching(), 0.0, "regret"),
   "cfr_best_response_pruned": (RegretMatching(), 0.0, "best_response"),
   "cfr+_pruned": (RegretMatching.plus(), 1.0, "best_response"),
-  "hedge_pruned": (ThresholdedHedge(2.0, 1000.0), 0.0, "regret"),
+  "hedge_pruned": (Hedge(1000.0, 2.0), 0.0, "regret"),
 }
 
 _GAMES = flags.DEFINE_list("games", list("012"), "games to measure, by number from 0")

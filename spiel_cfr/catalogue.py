@@ -141,7 +141,9 @@ SOLVERS: Mapping[str, SolverEntry] = FrozenMapping(
       {"alternating_updates": False, "linear_averaging": True, "regret_matching_plus": True},
     ),
     "dcfr_simultaneous": _simultaneous("discounted CFR", RegretMatching.discounted()),
-    "pcfr+_simultaneous": _simultaneous("predictive CFR+", RegretMatching.predictive_plus()),
+    "pcfr+_simultaneous": _simultaneous(
+      "predictive CFR+", RegretMatching(forgets_negative=True, prediction=1.0)
+    ),
     "restarted": SolverEntry(
       cfr.RestartedCFRSolver, "restarted CFR: discounts, fading predictions, tentative restarts"
     ),

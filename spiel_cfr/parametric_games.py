@@ -23,7 +23,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.cfr import CFRPlusSolver
-from spiel_cfr.cfr.warm_start import transfer
+from spiel_cfr.cfr.payoff_transfer import transfer
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiling import compile_game
 from spiel_cfr.games.openspiel.walk import enumerate_game

@@ -31,7 +31,7 @@ ORDER = (
   "certificates",  # bounds on values that hold exactly
   "regret_minimizers",  # what an infoset does
   "cfr",  # full-width solvers
-  "stable_predictive",  # step sizes, and certificates that they keep their promises
+  "stable_predictive",  # step sizes, and checks that a run keeps their promises
   "first_order",  # first-order methods for saddle points
   "correlated",  # correlated equilibria: solvers that tend to them, gaps, the best ones, a mediator
   "mccfr",  # Monte Carlo solvers

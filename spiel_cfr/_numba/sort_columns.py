@@ -10,10 +10,12 @@ import numpy.typing as npt
 from spiel_cfr._numba.arrays import Int64s, Uint32s, pieces
 
 # The rows of a table of nonnegative numbers.
-Rows = npt.NDArray[Any] | Sequence[npt.NDArray[Any]]
+TableRows = npt.NDArray[Any] | Sequence[npt.NDArray[Any]]
 
 
-def distinct_columns(rows: Rows, names: npt.NDArray[Any] | None = None) -> tuple[Int64s, Uint32s]:
+def distinct_columns(
+  rows: TableRows, names: npt.NDArray[Any] | None = None
+) -> tuple[Int64s, Uint32s]:
   """Returns the distinct columns of a table, in ascending order.
 
   Args:
@@ -34,7 +36,7 @@ def distinct_columns(rows: Rows, names: npt.NDArray[Any] | None = None) -> tuple
   return np.array([_read(row, example, names) for row in rows], np.int64), number
 
 
-def lexicographic_order(rows: Rows) -> Uint32s:
+def lexicographic_order(rows: TableRows) -> Uint32s:
   """Returns the indices that sort the columns of a table in ascending order; equal columns keep their order."""
   # A rank in the upper 32 bits and an index in the lower ones.
   keys = _ranks(rows)
@@ -51,7 +53,7 @@ def _read(row: npt.NDArray[Any], columns: Any, names: npt.NDArray[Any] | None) -
   return numbers if names is None else names[numbers]
 
 
-def _ranks(rows: Rows, names: npt.NDArray[Any] | None = None) -> Int64s:
+def _ranks(rows: TableRows, names: npt.NDArray[Any] | None = None) -> Int64s:
   """Returns, for each column, the number of distinct columns that are smaller."""
   length = len(rows[0])
   sizes = [

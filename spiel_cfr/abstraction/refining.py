@@ -24,7 +24,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.abstraction.refined_actions import RefinedActions
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
-from spiel_cfr.cfr.regret_transfer import largest_factor
+from spiel_cfr.cfr.payoff_transfer import largest_factor
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game

@@ -2,6 +2,7 @@
 
 from spiel_cfr.cfr.averaging import Average, AverageRule, Averaging, average_kernel
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
+from spiel_cfr.cfr.payoff_transfer import transfer
 from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
 from spiel_cfr.cfr.snapshot import Snapshot
@@ -27,7 +28,6 @@ from spiel_cfr.cfr.variants import (
   TabularCFRSolver,
   TremblingHandSolver,
 )
-from spiel_cfr.cfr.warm_start import transfer
 
 __all__ = [
   "APCFRPlusSolver",

@@ -14,7 +14,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.records import Doubles, Line
 from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.recipes import described
+from spiel_cfr.cfr.recipes import described_by_fields
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.schedules import Weights, as_weights
 
@@ -43,7 +43,7 @@ def average_kernel(function: Any) -> StepKernel:
   return StepKernel(function, Average)
 
 
-@described
+@described_by_fields
 class AverageRule(abc.ABC):
   """Base class of rules for averages. Derive a frozen dataclass from it, with the kernel as `add`.
 
@@ -70,7 +70,7 @@ class AverageRule(abc.ABC):
     return np.zeros((len(iterations), 0))
 
 
-@described
+@described_by_fields
 @dataclasses.dataclass(frozen=True)
 class Averaging:
   """The average of a full-width solver: a weighted sum of sequence forms, or a rule of your own.

@@ -12,63 +12,43 @@ To follow the code from `CFRPlusSolver(game).run(1)` to the line that adds a reg
     regret_minimizers.regret_matching    `regret_matching_plus`: regrets and the next strategy at an infoset
     games.sequence_form.blocks           `expected_value`, `tolerance`, `normalize`: the functions that it calls
 
-`Solver.run` calls `FullWidthSolver._advance` repeatedly, each time for about a tenth of a second. These modules are
-beside the path:
+`Solver.run` calls `FullWidthSolver._advance` repeatedly, each time for about a tenth of a second. `make_loop` picks
+`WholeGameLoop`, unless the game is in parts. These modules are beside the path:
 
     games.payoffs                        the gradient, which is the first step of an update
     cfr.iteration_schedule               the averaging weights and the minimizer's parameters of each iteration
     cfr.loops.arrays                     the arrays that steps read and write
     games.compiled.trunk_and_subtrees    a game in parts; a whole game is one part, with one `Visit` for each player
-    cfr.warm_startable_solver            starts from a policy or from regrets
+    cfr.full_width_base                  policies, regrets, locks, and starts from a policy or from regrets
 
 - CFR: Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007).
 - CFR+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
-
-import numpy as np
+from typing import Any, get_args
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr._util.interrupt import DeferredInterrupt
-from spiel_cfr.cfr import locks
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr_br import advance_against_best_responses
+from spiel_cfr.cfr.full_width_base import FullWidthBase, Opponents, Runtime
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
-from spiel_cfr.cfr.loops import FullWidthState, make_loop
-from spiel_cfr.cfr.loops.state import check_numbers, check_sums
+from spiel_cfr.cfr.loops import make_loop
 from spiel_cfr.cfr.recipes import recorded
-from spiel_cfr.cfr.synchronization import synchronized
-from spiel_cfr.cfr.warm_startable_solver import Runtime, WarmStartableSolver
-from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
-from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.policies.locked import Mask, locked_sequences
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
-# The strategies that players learn against: the others' current ones, or best responses to all current strategies.
-Opponents = Literal["current", "best_response"]
 
-
-class FullWidthSolver(WarmStartableSolver):
+class FullWidthSolver(FullWidthBase):
   """CFR with any regret minimizer: every iteration visits the whole game.
 
   Attributes:
     compiled_game: `CompiledGame`. The game as arrays.
-    minimizer: the regret minimizer at every infoset.
-    alternating_updates: whether a player sees the new strategies of the players before it.
     averaging: the weights of strategies in the average.
-    precision: the relative rounding error of the numbers in the state.
-    theory: the step sizes of stable-predictive CFR, which its certificate reads; None for other solvers.
   """
-
-  theory: object = None
 
   def __init__(
     self,
@@ -104,10 +84,9 @@ class FullWidthSolver(WarmStartableSolver):
     self.minimizer = minimizer
     self.alternating_updates = bool(alternating_updates)
     self.averaging = averaging
-    self._opponents = opponents
+    self.opponents = opponents
     check_payoffs(game.game_string, game.payoff_range)
     averaging.check(game, self.alternating_updates)
-    self.precision = float(np.finfo(game.dtype).eps)
     self.reset()
 
   def reset(self) -> None:
@@ -131,16 +110,14 @@ class FullWidthSolver(WarmStartableSolver):
 
   def _iterate(self, count: int) -> None:
     """Runs iterations of CFR, usually in one call of compiled code, or of CFR-BR."""
-    loop, schedule = self._runtime
-    if self._opponents == "current":
-      players = tuple(range(self.compiled_game.num_players))
-      updates = [(player,) for player in players] if self.alternating_updates else [players]
-      loop.advance(tuple(updates), schedule.next_rows(self.state, count))
-    else:
-      # Ctrl-C must not stop between the several calls of compiled code that best responses take.
-      with DeferredInterrupt(whole=True):
-        rows = schedule.next_rows(self.state, count)
-        advance_against_best_responses(self.compiled_game, loop, rows)
+    game, loop = self.compiled_game, self._runtime.loop
+    rows = self._runtime.schedule.next_rows(self.state, count)
+    if self.opponents == "best_response":
+      advance_against_best_responses(game, loop, rows)
+      return
+    players = tuple(range(game.num_players))
+    updates = tuple((player,) for player in players) if self.alternating_updates else (players,)
+    loop.advance(updates, rows)
 
   def prepare(self) -> None:
     """Compiles the kernels of an iteration and of NashConv, or loads them from disk."""
@@ -148,118 +125,14 @@ class FullWidthSolver(WarmStartableSolver):
     self._iterate(0)
     self.nash_conv()
 
-  def evaluate_and_update_policy(self) -> None:
-    """Runs one iteration: each player evaluates its actions against the others' policies and updates its own.
-
-    By default the players do so one after the other; with simultaneous updates, all at once.
-    """
-    self._advance(1)
-
   def constructor_arguments(self) -> dict[str, Any]:
     """Returns the arguments of the constructor besides the game, by name."""
     return {
       "minimizer": self.minimizer,
       "alternating_updates": self.alternating_updates,
       "averaging": self.averaging,
-      "opponents": self._opponents,
+      "opponents": self.opponents,
     }
-
-  @property
-  def state(self) -> FullWidthState:
-    return self._runtime.loop.arrays.state
-
-  def complete_state(self) -> FullWidthState:
-    self._runtime.loop.complete_arrays()
-    return self.state
-
-  def refresh(self) -> None:
-    super().refresh()
-    loop = self._runtime.loop
-    loop.lock(locked_sequences(self.compiled_game, self.state.locked))
-    loop.arrays.compute_trunk_reach()
-
-  def _check_state(self, state: Mapping[str, Any]) -> None:
-    super()._check_state(state)
-    check_numbers(self.compiled_game, state)
-    check_sums(self.compiled_game, state)
-
-  @property
-  def iteration(self) -> int:  # type: ignore[override]
-    """The number of iterations so far."""
-    return int(self.state.counts[0])
-
-  @property
-  def nodes_touched(self) -> int:
-    """The number of states that a recursive implementation visits: every state once in each traversal."""
-    # Alternating updates traverse the game once for each player, simultaneous updates once for all.
-    traversals = self.compiled_game.num_players if self.alternating_updates else 1
-    if self._opponents == "best_response":
-      # One traversal for each player's best response, and one for its update.
-      traversals = 2 * self.compiled_game.num_players
-    return (self.iteration - self.warm_iterations) * traversals * self.compiled_game.num_states
-
-  @synchronized
-  def sums(self) -> AnyFloats:
-    """Returns a multiple of the average policy in sequence form; the current policy before the first iteration."""
-    state = self.complete_state()
-    return state.sums() if state.cumulative[0] else self.current_sequence_form()
-
-  def current_probabilities(self) -> Float64s:
-    strategy = self.complete_state().strategy
-    forms.check_finite(strategy)
-    return strategy.astype(np.float64)
-
-  def current_sequence_form(self) -> Float64s:
-    self.complete_state()
-    return self._runtime.loop.arrays.sequence_form().astype(np.float64)
-
-  def average_probabilities(self) -> Float64s:
-    return forms.behavioral_form(self.compiled_game, self.sums())
-
-  def average_sequence_form(self) -> Float64s:
-    # `Solver` would convert to the behavioral form and back.
-    return forms.normalized(self.compiled_game, self.sums())
-
-  def nash_conv(self) -> float:
-    return evaluate.original_nash_conv(self.compiled_game, self.sums())
-
-  @synchronized
-  def infoset_numbers(self, line: int) -> Float64s:
-    """Returns one line of `FullWidthState.infoset_state`, in the game's order of infosets, shape (infosets,)."""
-    self.complete_state()
-    result: Float64s = self._runtime.loop.arrays.infoset_state_in_game_order()[line]
-    return result
-
-  def cumulative_regrets(self) -> Float64s | None:
-    if not self.minimizer.keeps_regrets:
-      return None
-    self.complete_state()
-    regrets: Float64s = self._runtime.loop.arrays.action_state_in_game_order()[0]
-    return regrets[self.compiled_game.all_action_sequences]
-
-  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    if self.iteration:
-      raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")
-    against_best = self._opponents == "best_response"
-    locked, probabilities = locks.part_to_lock(
-      repr(self), self.compiled_game, policy, infostates, against_best
-    )
-    self._lock(locked, probabilities)
-
-  @synchronized
-  def lock_as(self, other: "FullWidthSolver") -> None:
-    """Locks the infosets that another solver of the same game has locked, before this solver's first iteration."""
-    state = other.complete_state()
-    if state.locked.any():
-      self._lock(state.locked, state.strategy)
-
-  def _lock(self, locked: Mask, probabilities: AnyFloats) -> None:
-    """Locks more infosets, a mask of shape (infosets,), at these probabilities, shape (sequences,)."""
-    state = self.complete_state()
-    state.locked |= locked
-    sequences = locked_sequences(self.compiled_game, locked)
-    state.strategy[sequences] = probabilities[sequences]
-    self.refresh()
 
 
 @recorded

@@ -8,6 +8,7 @@ others. A best response is pure; of several best actions it plays the first.
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.loops import Loop
 from spiel_cfr.evaluation import evaluate
@@ -32,4 +33,6 @@ def advance_against_best_responses(game: CompiledGame, loop: Loop, rows: Float64
     loop.arrays.set_strategy(updated)
     loop.end_iteration()
 
-  whole_steps(iterate, len(rows))
+  # Ctrl-C must not stop between the several calls of compiled code that best responses take.
+  with DeferredInterrupt(whole=True):
+    whole_steps(iterate, len(rows))

@@ -5,17 +5,17 @@ or 7e-6. OpenSpiel plays uniformly where the reach is 0, and keeps dust. Against
 not matter. A policy for real opponents, or for study, should play well there too.
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
-from spiel_cfr._util import arguments
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 
+# The policies at infosets that their owner never reaches.
 Unreached = Literal["uniform", "best_response"]
 # The probability with which all players play at random while best responses are computed.
 _TREMBLES = 1e-4
@@ -25,35 +25,29 @@ _DUST_THRESHOLDS = (*(10 ** (-power / 2) for power in range(8, 25)), 0.0)
 _NASH_CONV_GROWTH, _ROUNDING = 1.5, 1e-12
 
 
-def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreached) -> Float64s:
-  """Returns a policy that is defined at all infosets, in behavioral form.
+def with_best_responses(compiled: CompiledGame, sequence_form: Float64s) -> Float64s:
+  """Returns a policy in behavioral form, with best responses at infosets that their owner never reaches.
 
-  "uniform" plays uniformly where the owner's reach is 0, as OpenSpiel does. "best_response" first removes dust: actions
-  whose reach is at most a threshold get probability 0. Where the owner's reach is then 0, it plays a best response to
-  the others. They tremble with a probability of 1e-4, so that every infoset matters. The threshold is relative to the
-  player's largest reach. It is the largest of 1e-4, 3e-5, ..., 1e-12 and 0 with which NashConv is at most 1.5 times
-  that of the average.
+  First it removes dust: actions whose reach is at most a threshold get probability 0. Where the owner's reach is then
+  0, the owner plays a best response to the others. They tremble with a probability of 1e-4, so that every infoset
+  matters. The threshold is relative to the player's largest reach. It is the largest of 1e-4, 3e-5, ..., 1e-12 and 0
+  with which NashConv is at most 1.5 times that of the average.
 
   Args:
     compiled: the game.
     sequence_form: float64 (sequences,). The average policy.
-    unreached: "uniform" or "best_response".
 
   Returns:
     float64 (sequences,). The completed policy.
 
   Raises:
-    ArgumentError: `unreached` is neither of the two.
-    AbstractionError: `unreached` is "best_response", and infosets of the game are shared.
+    AbstractionError: infosets of the game are shared.
   """
-  arguments.one_of(unreached, "unreached", get_args(Unreached))
-  if unreached != "uniform" and compiled.shared_infosets is not None:
+  if compiled.shared_infosets is not None:
     raise errors.AbstractionError(
       f"In {compiled} infosets are shared (imperfect recall), and the best action at one need not be best at others. "
       "Use unreached='uniform', or buckets that remember the player's own actions."
     )
-  if unreached == "uniform":
-    return forms.behavioral_form(compiled, sequence_form)
   low, high = compiled.payoff_range
   nash_conv = evaluate.evaluate(compiled, sequence_form).nash_conv
   allowed = _NASH_CONV_GROWTH * nash_conv + _ROUNDING * (high - low)

@@ -42,7 +42,7 @@ _MAKERS: dict[str, Callable[..., Any]] = {}
 _IMPORTS: list[Callable[[], Any]] = []
 
 
-def described(base: C) -> C:
+def described_by_fields(base: C) -> C:
   """Decorator of a base class. JSON describes arguments of this class, or of a derived one, by class and fields."""
   _DESCRIBED.append(base)
   return base

@@ -18,8 +18,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
-from spiel_cfr._util.typed_arguments import typed
-from spiel_cfr.cfr import restart_rule, warm_start
+from spiel_cfr.cfr import restart_rule
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
@@ -27,14 +26,14 @@ from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.restart_rule import RestartControl
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import copy_into, inner_values
-from spiel_cfr.cfr.substitute_regrets import WarmStart
-from spiel_cfr.cfr.synchronization import synchronized
+from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
+from spiel_cfr.cfr.warm_start import WarmStartMixin
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.sequence_form.single_passes import adopt_pass
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import WarmForm, resumption
+from spiel_cfr.regret_minimizers.regret_minimizer import resumption
 from spiel_cfr.regret_minimizers.schedules import Discount, Fading
 
 
@@ -67,7 +66,7 @@ class _Runtime:
   state: RestartedState
 
 
-class Restarted(Solver):
+class Restarted(WarmStartMixin, Solver):
   """A full-width solver with tentative restarts. Its average policy is the best policy that it has evaluated.
 
       solver = Restarted(DCFRSolver("leduc_poker"))
@@ -226,19 +225,18 @@ class Restarted(Solver):
       yield solver.sums()
 
   def _keep_if_better(
-    self, candidate: AnyFloats, best: AnyFloats | None, best_scores: Float64s
+    self, candidate: AnyFloats, best: AnyFloats, best_scores: Float64s
   ) -> Float64s:
     """Evaluates a candidate, and returns each player's loss, shape (players,).
 
-    Losses below `best_scores` replace them; the strategies are then copied to `best`, unless that is None.
+    Losses below `best_scores` replace them; the strategies are then copied to `best`.
     """
     scores = evaluate.losses(self.compiled_game, evaluate.evaluate(self.compiled_game, candidate))
     for player, treeplex in enumerate(self.compiled_game.treeplexes):
       if scores[player] < best_scores[player]:
         sequences = slice(treeplex.root, treeplex.end)
         best_scores[player] = scores[player]
-        if best is not None:
-          np.divide(candidate[sequences], candidate[treeplex.root], out=best[sequences])
+        np.divide(candidate[sequences], candidate[treeplex.root], out=best[sequences])
     return scores
 
   def cumulative_regrets(self) -> Float64s | None:
@@ -255,45 +253,35 @@ class Restarted(Solver):
     return forms.behavioral_form(self.compiled_game, self.average_sequence_form())
 
   def average_sequence_form(self) -> AnyFloats:
-    best = self._runtime.state.best.copy()
-    self._scores_now(best)
+    best, _ = self._best_now()
     return best
 
   def nash_conv(self) -> float:
-    return float(self._scores_now().sum()) if self.compiled_game.is_exact else super().nash_conv()
+    if not self.compiled_game.is_exact:
+      return super().nash_conv()
+    _, scores = self._best_now()
+    return float(scores.sum())
 
-  def _scores_now(self, best: AnyFloats | None = None) -> Float64s:
-    """Returns the scores of the best strategies including the present candidates, without a change of the state.
-
-    Args:
-      best: a copy of the best strategies so far, which better candidates replace; or None.
-    """
+  def _best_now(self) -> tuple[AnyFloats, Float64s]:
+    """Returns the best strategies including the present candidates, and their scores; the state stays as it is."""
     state = self._runtime.state
-    scores = state.scores.copy()
+    best, scores = state.best.copy(), state.scores.copy()
     if state.control.checked != self.iteration or not self.iteration:
       for candidate in self._candidates():
         self._keep_if_better(candidate, best, scores)
-    return scores
+    return best, scores
 
-  @synchronized
-  @typed
-  def warm_start(
-    self,
-    policy: Any,
-    iterations: int | None = None,
-    form: WarmForm | None = None,
-    keep_average: bool = True,
-  ) -> WarmStart:
-    """Begins anew from a policy, as if the players had played it for some iterations: see `cfr.warm_start.plan`."""
-    values, planned = warm_start.plan(self._runtime.solver, policy, iterations, form)
-    with DeferredInterrupt(whole=True):
-      self.reset()
-      solver, state = self._runtime.solver, self._runtime.state
-      solver.begin_warm(values, planned, bool(keep_average))
-      state.control.next_check = max(self.first_attempt, planned.iterations + 1)
-      self._keep_if_better(values.sequence_form, state.best, state.scores)
-      self._num_loads += 1
-    return planned
+  @property
+  def full_width_solver(self) -> FullWidthSolver:
+    return self._runtime.solver
+
+  def begin_warm(self, values: PolicyValues, planned: WarmStart, keep_average: bool) -> None:
+    self.reset()
+    solver, state = self._runtime.solver, self._runtime.state
+    solver.begin_warm(values, planned, keep_average)
+    state.control.next_check = max(self.first_attempt, planned.iterations + 1)
+    self._keep_if_better(values.sequence_form, state.best, state.scores)
+    self._num_loads += 1
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
     self._runtime.solver.lock(policy, infostates)
@@ -320,7 +308,7 @@ class Restarted(Solver):
     """Raises ValueError unless the best strategies are a policy with these scores."""
     game = self.compiled_game
     # Averages have accumulated the rounding errors of all iterations.
-    tolerance = 100 * math.sqrt(self._runtime.solver.precision)
+    tolerance = 100 * math.sqrt(np.finfo(game.dtype).eps)
     forms.check_sequence_form(game, best, tolerance)
     losses = evaluate.losses(game, evaluate.evaluate(game, best))
     scale = max(map(abs, game.payoff_range))
@@ -331,12 +319,12 @@ class Restarted(Solver):
 def RestartedCFRSolver(game: AnyGame) -> Restarted:
   """CFR that converges linearly near the solution, for constant-sum games of two players. It has no parameters.
 
-  With r^t the regrets of iteration t, at every infoset
+  It is DCFR with a prediction that fades away. With r the regrets of iteration t and R the cumulative regrets,
 
-      R = max(R, 0) (t - 1)^1.5 / ((t - 1)^1.5 + 1) + min(R, 0) / 2 + r^t
-      x^{t+1} proportional to max(R + 0.1 min(1, 100 / t)^2 r^t, 0)
+      R = max(R, 0) * (t - 1)^1.5 / ((t - 1)^1.5 + 1) + min(R, 0) / 2 + r
+      strategy proportional to max(R + 0.1 min(1, 100 / t)^2 r, 0)
 
-  which is DCFR with a prediction that fades away. Updates alternate. The last player averages its strategies before
+  Updates alternate. The last player averages its strategies before
   the update, which the others have just faced. All others average their strategies after the update. The weight of
   iteration t is t^4.
 

@@ -4,7 +4,7 @@ import abc
 import os
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 import pyspiel
@@ -14,7 +14,7 @@ from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr import solver_files
-from spiel_cfr.cfr.off_path import Unreached, completed
+from spiel_cfr.cfr.off_path import Unreached, with_best_responses
 from spiel_cfr.cfr.policy_objects import PolicyObjects
 from spiel_cfr.cfr.recipes import Recipe, description, recipe_of, register
 from spiel_cfr.cfr.snapshot import Snapshot, owner_of, snapshots
@@ -186,15 +186,16 @@ class Solver(abc.ABC):
 
     Args:
       unreached: the policy at infosets that their owner never reaches: "uniform", as in OpenSpiel, or a
-        "best_response", see `off_path.completed`. "best_response" makes a new object.
+        "best_response", see `off_path.with_best_responses`. "best_response" makes a new object.
 
     Raises:
       ArgumentError: `unreached` is neither of the two.
     """
-    if isinstance(unreached, str) and unreached == "uniform":
+    arguments.one_of(unreached, "unreached", get_args(Unreached))
+    if unreached == "uniform":
       source = LivePolicy(self.average_probabilities, None)
       return self._policies.up_to_date("average", self.compiled_game, source)
-    probabilities = completed(self.compiled_game, self.average_sequence_form(), unreached)
+    probabilities = with_best_responses(self.compiled_game, self.average_sequence_form())
     return CompiledTabularPolicy(self.compiled_game, probabilities)
 
   def _version(self) -> Hashable:

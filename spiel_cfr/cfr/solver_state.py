@@ -78,24 +78,10 @@ def check_fits(state: Any, values: Mapping[str, Any], owner: str) -> None:
     new = values[name]
     if grows and isinstance(new, np.ndarray) and new.ndim:
       value, new = value[:0], new[:0]
-    check_kind(f"{name} of {owner}", value, new)
-
-
-def check_kind(name: str, value: Any, new: Any) -> None:
-  """Checks that a value of a checkpoint, in the form of `as_dict`, can replace a value of a state.
-
-  Args:
-    name: the name of the value, for messages.
-    value: the value of the state.
-    new: the value of the checkpoint.
-
-  Raises:
-    CheckpointMismatchError: `new` is of another type, or an array of another shape.
-  """
-  if not _fits(value, new):
-    raise errors.CheckpointMismatchError(
-      f"{name} is {_in_words(value)}, but in the checkpoint it is {_in_words(new)}."
-    )
+    if not _fits(value, new):
+      raise errors.CheckpointMismatchError(
+        f"{name} of {owner} is {_in_words(value)}, but in the checkpoint it is {_in_words(new)}."
+      )
 
 
 def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any, bool]]:

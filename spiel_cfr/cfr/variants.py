@@ -19,10 +19,9 @@ from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
-from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
-from spiel_cfr.regret_minimizers.oftrl import Hedge
+from spiel_cfr.regret_minimizers.hedge import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.schedules import Fading, FallingPower, Saturating
+from spiel_cfr.regret_minimizers.schedules import Discount, Fading, FallingPower, Saturating
 from spiel_cfr.regret_minimizers.trembling_matching import TremblingMatching
 
 
@@ -43,7 +42,7 @@ def TabularCFRSolver(
   """
   return FullWidthSolver(
     game,
-    RegretMatching.plus() if regret_matching_plus else RegretMatching(),
+    RegretMatching(forgets_negative=regret_matching_plus),
     alternating_updates=alternating_updates,
     averaging=Averaging(1.0 if linear_averaging else 0.0),
   )
@@ -93,7 +92,7 @@ def CFRBRSolver(
   """
   return FullWidthSolver(
     game,
-    RegretMatching.plus() if regret_matching_plus else RegretMatching(),
+    RegretMatching(forgets_negative=regret_matching_plus),
     alternating_updates=False,
     averaging=Averaging(1.0 if linear_averaging else 0.0),
     opponents="best_response",
@@ -110,7 +109,8 @@ def PCFRPlusSolver(game: AnyGame, gamma: float = 2.0) -> FullWidthSolver:
     game: a compiled game, or an argument of `compile_game`.
     gamma: iteration t has weight t^gamma in the average; 2 in the paper.
   """
-  return FullWidthSolver(game, RegretMatching.predictive_plus(), averaging=Averaging(gamma))
+  minimizer = RegretMatching(forgets_negative=True, prediction=1.0)
+  return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
 
 
 @recorded
@@ -124,7 +124,9 @@ def SAPCFRPlusSolver(game: AnyGame, weight: float = 1 / 3, gamma: float = 2.0) -
     weight: the weight of the predicted regrets, from 0 to 1; 1/3 in the paper, 1 in PCFR+.
     gamma: iteration t has weight t^gamma in the average; 2 in the paper.
   """
-  return FullWidthSolver(game, RegretMatching.predictive_plus(weight), averaging=Averaging(gamma))
+  weight = arguments.real_number(weight, "weight", 0.0, 1.0)
+  minimizer = RegretMatching(forgets_negative=True, prediction=weight)
+  return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
 
 
 @recorded
@@ -166,7 +168,9 @@ def DCFRPlusSolver(game: AnyGame, alpha: float = 1.5, gamma: float = 4.0) -> Ful
     alpha: at iteration t, cumulative regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1).
     gamma: iteration t has weight t^gamma in the average.
   """
-  return FullWidthSolver(game, RegretMatching.discounted_plus(alpha), averaging=Averaging(gamma))
+  alpha = arguments.real_number(alpha, "alpha", 0.0)
+  minimizer = RegretMatching(Discount(alpha, delay=1), forgets_negative=True)
+  return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
 
 
 @recorded
@@ -178,7 +182,13 @@ def PDCFRPlusSolver(game: AnyGame, alpha: float = 2.3, gamma: float = 5.0) -> Fu
     alpha: see `DCFRPlusSolver`. Before predicted regrets are added, regrets are discounted again, with t for t - 1.
     gamma: iteration t has weight t^gamma in the average.
   """
-  minimizer = RegretMatching.discounted_plus(alpha, predictive=True)
+  alpha = arguments.real_number(alpha, "alpha", 0.0)
+  minimizer = RegretMatching(
+    Discount(alpha, delay=1),
+    forgets_negative=True,
+    next_discount=Discount(alpha),
+    prediction=1.0,
+  )
   return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
 
 
@@ -194,8 +204,9 @@ def HSDCFRSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> Full
     horizon: the number of iterations of the run; after it the schedules stay constant.
     first_gamma: gamma at the first iteration, at least 5; the paper tries 30 and 15.
   """
+  alpha, beta = Discount(1.0, 3.0, horizon, 1), Discount(-1.0, -2.0, horizon, 1)
   weights = FallingPower(first_gamma, horizon)
-  return FullWidthSolver(game, RegretMatching.scheduled(horizon), averaging=Averaging(weights))
+  return FullWidthSolver(game, RegretMatching(alpha, beta), averaging=Averaging(weights))
 
 
 @recorded
@@ -207,26 +218,24 @@ def HSPCFRPlusSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> 
     horizon: the number of iterations of the run; after it the schedule stays constant.
     first_gamma: gamma at the first iteration, at least 5; the paper tries 30 and 15.
   """
+  minimizer = RegretMatching(forgets_negative=True, prediction=1.0)
   weights = FallingPower(first_gamma, horizon)
-  return FullWidthSolver(game, RegretMatching.predictive_plus(), averaging=Averaging(weights))
+  return FullWidthSolver(game, minimizer, averaging=Averaging(weights))
 
 
 @recorded
 def HedgeCFRSolver(
   game: AnyGame, rate: float = 1.0, alternating_updates: bool = True, threshold: float = 1.0
 ) -> FullWidthSolver:
-  """CFR with multiplicative weights at every infoset: see `regret_minimizers.oftrl.Hedge`.
+  """CFR with multiplicative weights at every infoset: see `regret_minimizers.hedge`.
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
     rate: a factor of the step sizes; positive.
     alternating_updates: whether a player sees the new strategies of the players before it.
     threshold: the factor by which the bound on regrets may grow because small probabilities are dropped; 1 drops none.
-      See `regret_minimizers.dynamic_thresholds`.
   """
-  threshold = arguments.real_number(threshold, "threshold", 1.0, sys.float_info.max)
-  minimizer = Hedge(rate) if threshold == 1.0 else ThresholdedHedge(threshold, rate)
-  return FullWidthSolver(game, minimizer, alternating_updates=alternating_updates)
+  return FullWidthSolver(game, Hedge(rate, threshold), alternating_updates=alternating_updates)
 
 
 @recorded

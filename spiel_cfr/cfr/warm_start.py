@@ -1,24 +1,24 @@
-"""Warm starts of full-width solvers from a policy, and transfer of a solver to a game with other payoffs.
+"""Warm starts of full-width solvers from a policy.
 
-`plan` checks a policy and chooses the number of iterations that it counts for; `write_warm_start` writes the new state.
-`cfr.substitute_regrets` computes the regrets of a warm start, `cfr.regret_transfer` those of a transfer by regrets.
+Solvers have the method `WarmStartMixin.warm_start`. `plan` checks a policy and chooses the number of iterations that it
+counts for; `write_warm_start` writes the new state. `cfr.substitute_regrets` computes the regrets.
 `regret_minimizers.regret_minimizer` lists the methods that a minimizer needs.
 """
 
+import abc
 import math
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr import recipes
+from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
-from spiel_cfr.cfr.locks import with_locked
 from spiel_cfr.cfr.loops import FullWidthState, Loop
 from spiel_cfr.cfr.loops.resume import resume_from
-from spiel_cfr.cfr.regret_transfer import Repeatable, transfer_regrets
 from spiel_cfr.cfr.substitute_regrets import (
   AMPLE,
   MOST,
@@ -29,9 +29,10 @@ from spiel_cfr.cfr.substitute_regrets import (
   proportional,
   substitute,
 )
+from spiel_cfr.cfr.synchronization import synchronized
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies.locked import locked_sequences
 from spiel_cfr.regret_minimizers.regret_minimizer import (
   RegretMinimizer,
   WarmForm,
@@ -39,7 +40,7 @@ from spiel_cfr.regret_minimizers.regret_minimizer import (
 )
 
 
-class WarmStartable(Protocol):
+class FullWidth(Protocol):
   """The part of a full-width solver that a warm start depends on."""
 
   compiled_game: CompiledGame
@@ -50,13 +51,21 @@ class WarmStartable(Protocol):
     """Returns the state with all arrays up to date."""
 
 
-@runtime_checkable
-class Transferable(Protocol):
-  """The part of a solver that a transfer to another game depends on."""
+class WarmStartMixin(abc.ABC):
+  """Mixin of solvers that can start from a policy: full-width solvers, and solvers with restarts."""
 
-  def description(self) -> dict[str, Any]:
-    """Returns the recipe of the solver as JSON."""
+  @property
+  @abc.abstractmethod
+  def full_width_solver(self) -> FullWidth:
+    """The full-width solver: this solver, or the one that it restarts."""
 
+  @synchronized
+  @abc.abstractmethod
+  def begin_warm(self, values: PolicyValues, planned: WarmStart, keep_average: bool) -> None:
+    """Begins anew with a planned warm start from a policy with these values."""
+
+  @synchronized
+  @typed
   def warm_start(
     self,
     policy: Any,
@@ -64,7 +73,11 @@ class Transferable(Protocol):
     form: WarmForm | None = None,
     keep_average: bool = True,
   ) -> WarmStart:
-    """Begins anew from a policy."""
+    """Begins anew from a policy, as if the players had played it for some iterations: see `cfr.warm_start.plan`."""
+    values, planned = plan(self.full_width_solver, policy, iterations, form)
+    with DeferredInterrupt(whole=True):
+      self.begin_warm(values, planned, bool(keep_average))
+    return planned
 
 
 def read_policy(game: CompiledGame, policy: Any) -> Float64s:
@@ -87,7 +100,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
 
 
 def plan(
-  solver: WarmStartable, policy: Any, iterations: int | None = None, form: WarmForm | None = None
+  solver: FullWidth, policy: Any, iterations: int | None = None, form: WarmForm | None = None
 ) -> tuple[PolicyValues, WarmStart]:
   """Plans a warm start from a policy, as if the players had played it for some iterations.
 
@@ -114,7 +127,9 @@ def plan(
     NotFiniteError: the value of the policy is not finite.
   """
   game, minimizer = solver.compiled_game, solver.minimizer
-  probabilities = with_locked(game, solver.complete_state(), read_policy(game, policy))
+  probabilities, state = read_policy(game, policy), solver.complete_state()
+  locked = locked_sequences(game, state.locked)
+  probabilities[locked] = state.strategy[locked]
   if form is not None:
     arguments.one_of(form, "form", ("substitute", "proportional"))
   form = _supported_form(minimizer, form)
@@ -180,45 +195,3 @@ def write_warm_start(
     resume_from(game, loop, minimizer, values.sequence_form, parameters)
   loop.complete_arrays()
   loop.arrays.state.begin_warm(count, weight * values.sequence_form if keep_average else None)
-
-
-def transfer(
-  solver: Transferable,
-  game: AnyGame,
-  iterations: int | None = None,
-  form: WarmForm | None = None,
-  keep_average: bool = True,
-  rule: Literal["policy", "regrets"] = "policy",
-) -> Any:
-  """Makes a solver of the same kind for a game with other payoffs, started from the average policy of `solver`.
-
-  Args:
-    solver: a full-width solver, or one with restarts, which stays as it is.
-    game: a compiled game with the same infosets, or an argument of `compile_game`.
-    iterations: the number of iterations that the policy counts for, see `plan`.
-    form: see `plan`.
-    keep_average: whether the policy enters the average, with the weight of these iterations. Use False if the policy
-      is worse than the result you want.
-    rule: "policy" for a warm start from the average policy. "regrets", for CFR only, repeats the solver's iterations
-      with the new payoffs and discounts their regrets, see `regret_transfer`; it takes no `form` and keeps the average.
-
-  Raises:
-    ArgumentError: `solver` is not a full-width solver, an argument is invalid, or an argument of the solver's
-      constructor can't be written as JSON.
-
-  It also raises the errors of `plan` and `compile_game`.
-  """
-  if not isinstance(solver, Transferable):
-    raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")
-  arguments.one_of(rule, "rule", ("policy", "regrets"))
-  if rule == "regrets":
-    if form is not None or not keep_average or not isinstance(solver, Repeatable):
-      raise errors.ArgumentError(
-        f"rule='regrets' is for CFRSolver, not {solver!r}; it takes no form, and keeps the average."
-      )
-    if iterations is not None:
-      iterations = arguments.integer(iterations, "iterations", 1, MOST)
-    return transfer_regrets(solver, compile_game(game), iterations)
-  result = recipes.make(solver.description(), compile_game(game))
-  result.warm_start(solver, iterations, form, keep_average)
-  return result

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.recipes import described
+from spiel_cfr.cfr.recipes import described_by_fields
 
 Array = npt.NDArray[Any]
 # The fraction of a fit's steps in which the learning rate grows, and the fraction in which it shrinks.
@@ -58,7 +58,7 @@ class Training(NamedTuple):
   seed: tuple[int, int]
 
 
-@described
+@described_by_fields
 class Approximator(abc.ABC):
   """Base class of approximators. Their parameters are one flat array, which solvers store.
 

@@ -20,7 +20,7 @@ from spiel_cfr.evaluation.best_responses import (
   normalize_actions,
   take_best,
 )
-from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartWalk, Visit, Workspace
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartSteps, Visit, Workspace
 from spiel_cfr.games.sequence_form.single_passes import backward
 
 
@@ -29,7 +29,7 @@ class Evaluator:
 
   def __init__(self, partition: Partition) -> None:
     """Allocates the arrays for the parts of a game."""
-    self._partition, self._walk = partition, PartWalk(partition)
+    self._partition, self._part_steps = partition, PartSteps(partition)
     self._expected = np.zeros((len(partition.parts), 1))
     # Chains by what they compute. In small games a chain takes longer to make than to run.
     self._chains: dict[Any, Chain] = {}
@@ -52,27 +52,27 @@ class Evaluator:
     Returns:
       Shape (players, 2): each player's expected value of the policy, and of its best response.
     """
-    walk, parts = self._walk, self._partition.parts
+    part_steps, parts = self._part_steps, self._partition.parts
     if best_responses is not None:
       for forced, _ in self._partition.forced():
         best_responses[forced] = 1.0
 
     def evaluate_part(player: int, number: int, workspace: Workspace) -> None:
       if number:
-        walk.load(number, workspace, sequence_form, scales)
+        part_steps.load(number, workspace, sequence_form, scales)
         if normalizes:
           self._normalization(number, workspace).run()
       self._evaluation(player, number, workspace, best_responses).run()
 
-    walk.load(0, walk.trunk, sequence_form, scales)
+    part_steps.load(0, part_steps.trunk, sequence_form, scales)
     if normalizes:
-      self._normalization(0, walk.trunk).run()
-    values = np.zeros((len(walk.players), 2))
-    for player in walk.players:
-      walk.for_each_subtree(functools.partial(evaluate_part, player))
-      evaluate_part(player, 0, walk.trunk)
+      self._normalization(0, part_steps.trunk).run()
+    values = np.zeros((len(part_steps.players), 2))
+    for player in part_steps.players:
+      part_steps.for_each_subtree(functools.partial(evaluate_part, player))
+      evaluate_part(player, 0, part_steps.trunk)
       root = parts[0].player_slice(player).start
-      values[player] = sum(self._expected.ravel().tolist()), walk.trunk.utility[player][root]
+      values[player] = sum(self._expected.ravel().tolist()), part_steps.trunk.utility[player][root]
     return values
 
   def _normalization(self, number: int, workspace: Workspace) -> Chain:
@@ -89,7 +89,8 @@ class Evaluator:
     self, player: int, number: int, workspace: Workspace, best_responses: Float64s | None
   ) -> Chain:
     """Returns the chain that evaluates a player's strategy and its best response in a part."""
-    part, walk, visit = self._partition.parts[number], self._walk, Visit(number, player, workspace)
+    part, part_steps = self._partition.parts[number], self._part_steps
+    visit = Visit(number, player, workspace)
     sequences, utility = part.player_slice(player), visit.utility
 
     def steps() -> list[Step]:
@@ -97,10 +98,10 @@ class Evaluator:
         utility[sequences], visit.sequence_form[sequences], self._expected[number]
       )
       return [
-        walk.gradient(visit),
+        part_steps.gradient(visit),
         # The expected value comes before the values of subtrees are added, so that every leaf counts once.
         expect_value.on(expected),
-        *walk.add_passed_up_values(visit),
+        *part_steps.add_passed_up_values(visit),
         backward(
           take_best if best_responses is None else choose_best,
           part.trees[player],
@@ -108,7 +109,7 @@ class Evaluator:
           strategy=None if best_responses is None else best_responses[part.sequences[player]],
           scratch=workspace.scratch,
         ),
-        *walk.pass_up_values(visit),
+        *part_steps.pass_up_values(visit),
       ]
 
     # The caller's array of best responses is another one at each call.

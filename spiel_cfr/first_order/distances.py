@@ -54,7 +54,7 @@ from spiel_cfr.regret_minimizers.regularizers import (
   regularizer_range,
 )
 
-Weights = Literal["kroer2017", "farina2021", "one"]
+DistanceWeights = Literal["kroer2017", "farina2021", "one"]
 # The entry of `Block.parameters`: mu.
 _SCALE = 0
 # Lines of `Block.action_state`: z, and the result of the step in the form of z.
@@ -127,7 +127,7 @@ def prox_euclidean(block: Block) -> None:
 _PROX: dict[Regularizer, StepKernel] = {"entropy": prox_entropy, "euclidean": prox_euclidean}
 
 
-class Step(NamedTuple):
+class ProximalPoint(NamedTuple):
   """The result of a proximal step. All numbers of players that took no step are 0.
 
   Attributes:
@@ -146,19 +146,21 @@ class DilatedDistance:
   """A dilated distance on the strategies of each player of a game.
 
   Attributes:
-    uniform: float64 (sequences,). The uniform strategy in the form of `Step.center`.
+    uniform: float64 (sequences,). The uniform strategy in the form of `ProximalPoint.center`.
     weights: float64 (1, infosets plus a vector of padding). b_I of each infoset; 1 in the padding.
     diameters: float64 (players,). The diameter O of each player's strategies.
   """
 
-  def __init__(self, game: CompiledGame, regularizer: Regularizer, weights: Weights) -> None:
+  def __init__(
+    self, game: CompiledGame, regularizer: Regularizer, weights: DistanceWeights
+  ) -> None:
     """Makes the distance; the docstring of the module lists the weights.
 
     Raises:
       ArgumentError: `regularizer` or `weights` is unknown.
     """
     arguments.one_of(regularizer, "regularizer", get_args(Regularizer))
-    arguments.one_of(weights, "weights", get_args(Weights))
+    arguments.one_of(weights, "weights", get_args(DistanceWeights))
     self._prox, self._trees = _PROX[regularizer], player_trees(game)
     is_entropy = regularizer == "entropy"
     self.weights = aligned_zeros(1, game.num_infosets + LANES)
@@ -181,12 +183,12 @@ class DilatedDistance:
     center: Float64s,
     scales: Float64s | float,
     players: Iterable[int] | None = None,
-  ) -> Step:
+  ) -> ProximalPoint:
     """Returns a proximal step of players: argmax over x of <utility, x> - scale D(x, center).
 
     Args:
       utility: shape (sequences,). The gradient g.
-      center: shape (sequences,). z in the form of `Step.center`.
+      center: shape (sequences,). z in the form of `ProximalPoint.center`.
       scales: mu, a number for all players or an array of shape (players,).
       players: the players that take a step; by default, all.
     """
@@ -200,10 +202,10 @@ class DilatedDistance:
       values[player] = self._trees[player].run(
         self._prox, utility, strategy, table, self.weights, parameters, point
       )
-    return Step(point, table[_RESULT].copy(), values)
+    return ProximalPoint(point, table[_RESULT].copy(), values)
 
 
-def infoset_weights(tree: Treeplex, weights: Weights) -> Float64s:
+def infoset_weights(tree: Treeplex, weights: DistanceWeights) -> Float64s:
   """Returns the weight b_I of each of a player's infosets, shape (the player's infosets,), in layout order."""
   if weights == "one":
     return np.ones(tree.num_infosets)

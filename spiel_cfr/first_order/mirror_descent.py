@@ -17,7 +17,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
-from spiel_cfr.first_order.distances import DilatedDistance, Weights
+from spiel_cfr.first_order.distances import DilatedDistance, DistanceWeights
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
@@ -27,7 +27,7 @@ class MirrorDescentState(AveragedState):
   """The state of optimistic mirror descent.
 
   Attributes:
-    center: float64 (sequences,). z in the form of `Step.center`.
+    center: float64 (sequences,). z in the form of `ProximalPoint.center`.
   """
 
   center: Float64s
@@ -46,7 +46,7 @@ class OptimisticMirrorDescentSolver(GradientSolver[MirrorDescentState]):
     game: AnyGame,
     step: float = 0.5,
     regularizer: Regularizer = "entropy",
-    weights: Weights = "farina2021",
+    weights: DistanceWeights = "farina2021",
   ) -> None:
     """Makes the solver.
 

@@ -21,10 +21,11 @@ from spiel_cfr.mccfr.traversal import (
   Workspace,
   num_visited,
 )
-from spiel_cfr.regret_minimizers.oftrl import Hedge
+from spiel_cfr.regret_minimizers.hedge import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.regularizers import LEAST_EXPONENT
+from spiel_cfr.regret_minimizers.schedules import evaluated
 
 # Minimizers that can take sampled regrets.
 SampledMinimizer: TypeAlias = RegretMatching | Hedge
@@ -131,21 +132,26 @@ def discounts_of(minimizer: RegretMinimizer, iterations: Int64s) -> Float64s | N
 
   Returns None if the minimizer can't take sampled regrets.
   """
-  if isinstance(minimizer, Hedge):
+  if isinstance(minimizer, Hedge) and minimizer.threshold == 1.0:
     return np.ones((len(iterations), 2))
-  return minimizer.discounts(iterations) if isinstance(minimizer, RegretMatching) else None
+  if not isinstance(minimizer, RegretMatching):
+    return None
+  if (minimizer.next_discount, minimizer.prediction) != (1.0, 0.0):
+    return None
+  discounts = minimizer.positive_discount, minimizer.negative_discount
+  return np.column_stack([evaluated(discount, iterations) for discount in discounts])
 
 
 def check_minimizer(minimizer: RegretMinimizer) -> SampledMinimizer:
   """Returns the minimizer, after a check that it can take sampled regrets.
 
   Raises:
-    ArgumentError: the minimizer is neither Hedge nor `RegretMatching` without predictions.
+    ArgumentError: the minimizer is neither Hedge without a threshold nor `RegretMatching` without predictions.
   """
   if discounts_of(minimizer, np.arange(1, 2)) is None:
     raise errors.ArgumentError(
-      f"{minimizer} can't be used with Monte Carlo solvers, which need Hedge, or RegretMatching without "
-      "predictions, that keeps negative regrets or forgets them."
+      f"{minimizer} can't be used with Monte Carlo solvers, which need Hedge without a threshold, or "
+      "RegretMatching without predictions, that keeps negative regrets or forgets them."
     )
   return minimizer  # type: ignore[return-value]
 

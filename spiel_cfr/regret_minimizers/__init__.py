@@ -12,7 +12,7 @@ from spiel_cfr.games.sequence_form.blocks import (
 )
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
-from spiel_cfr.regret_minimizers.oftrl import Hedge
+from spiel_cfr.regret_minimizers.hedge import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.schedules import (

@@ -6,19 +6,10 @@ The first equation updates R, the second one gives the next strategy:
     R = max(R, 0) * positive_discount + min(R, 0) * negative_discount + r,    then, in regret matching+,  R = max(R, 0)
     strategy proportional to max(next_discount * R + prediction * r, 0), uniform where that is 0
 
-The two discounts, `next_discount` and `prediction` may depend on the iteration, and any combination of them is a
-minimizer. These have names:
-
-- regret matching: Hart and Mas-Colell, "A Simple Adaptive Procedure Leading to Correlated Equilibrium" (2000).
-- regret matching+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
-- the minimizer of DCFR: Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization"
-  (2019).
-- the minimizer of PCFR+: Farina, Kroer and Sandholm, "Faster Game Solving via Predictive Blackwell Approachability"
-  (2021).
-- the minimizer of SAPCFR+: Meng et al., "Faster Game Solving via Asymmetry of Step Sizes" (2025).
-- the minimizers of DCFR+ and PDCFR+: Xu et al., "Minimizing Weighted Counterfactual Regret with Optimistic Online
-  Mirror Descent" (2024).
-- the minimizer of HS-DCFR: Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter Schedules" (2024).
+The two discounts, `next_discount` and `prediction` may depend on the iteration. Regret matching is from Hart and
+Mas-Colell, "A Simple Adaptive Procedure Leading to Correlated Equilibrium" (2000), regret matching+ from Tammelin,
+"Solving Large Imperfect Information Games Using CFR+" (2014). Other combinations are the minimizers of DCFR, PCFR+,
+SAPCFR+, DCFR+, PDCFR+ and HS-DCFR; `cfr.variants` has their numbers and papers.
 """
 
 import dataclasses
@@ -30,7 +21,6 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.simd import full, load, store, where_greater
 from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
-from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import (
   Block,
@@ -52,7 +42,6 @@ from spiel_cfr.regret_minimizers.schedules import (
   Numbers,
   checked,
   discounted_sum,
-  evaluated,
 )
 
 
@@ -151,14 +140,10 @@ class RegretMatching(RegretMinimizer):
   @property
   def observe(self) -> StepKernel:
     """A property that returns a kernel: the fastest one for these attributes."""
-    if not self._is_plain or (self.positive_discount, self.negative_discount) != (1.0, 1.0):
+    discounts = self.positive_discount, self.negative_discount, self.next_discount
+    if discounts != (1.0, 1.0, 1.0) or self.prediction != 0.0:
       return weighted_regret_matching
     return regret_matching_plus if self.forgets_negative else regret_matching
-
-  @property
-  def _is_plain(self) -> bool:
-    """True if the next strategy is proportional to the positive cumulative regrets."""
-    return (self.next_discount, self.prediction) == (1.0, 0.0)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns rows of the tie tolerance and, where `observe` reads them, the attributes in their order."""
@@ -188,16 +173,6 @@ class RegretMatching(RegretMinimizer):
     negative = 0.0 if self.forgets_negative else discounted_sum(self.negative_discount, iterations)
     return (regrets * np.where(regrets > 0.0, positive, negative))[None]
 
-  def discounts(self, iterations: Int64s) -> Float64s | None:
-    """Returns the discounts of positive and negative regrets in each iteration, shape (iterations, 2).
-
-    Returns None for a minimizer with predictions or a discount of the next iteration.
-    """
-    if not self._is_plain:
-      return None
-    discounts = (self.positive_discount, self.negative_discount)
-    return np.column_stack([evaluated(discount, iterations) for discount in discounts])
-
   @classmethod
   def plus(cls) -> "RegretMatching":
     """Returns regret matching+, the minimizer of CFR+."""
@@ -217,37 +192,3 @@ class RegretMatching(RegretMinimizer):
     """
     alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
     return cls(Discount(alpha, delay=1), Discount(beta, delay=1))
-
-  @classmethod
-  def scheduled(cls, horizon: int) -> "RegretMatching":
-    """Returns the minimizer of HS-DCFR, with powers alpha = 1 + 3 t / horizon and beta = -1 - 2 t / horizon.
-
-    Regrets are discounted in the order of `discounted`.
-
-    Args:
-      horizon: a positive integer. Past this iteration, the powers stay constant.
-    """
-    return cls(Discount(1.0, 3.0, horizon, 1), Discount(-1.0, -2.0, horizon, 1))
-
-  @classmethod
-  def predictive_plus(cls, weight: float = 1.0) -> "RegretMatching":
-    """Returns the minimizer of PCFR+ or, if the weight of the prediction is below 1, of SAPCFR+."""
-    return cls(forgets_negative=True, prediction=arguments.real_number(weight, "weight", 0.0, 1.0))
-
-  @classmethod
-  @typed
-  def discounted_plus(cls, alpha: float = 1.5, predictive: bool = False) -> "RegretMatching":
-    """Returns the minimizer of DCFR+ or, with a prediction, of PDCFR+.
-
-    Iteration t first multiplies cumulative regrets by (t - 1)^alpha / ((t - 1)^alpha + 1). The next strategy of PDCFR+
-    is proportional to the cumulative regrets, discounted once more, plus the regrets of the iteration.
-
-    Args:
-      alpha: the power of the discount, not negative.
-      predictive: True for PDCFR+, False for DCFR+.
-    """
-    alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
-    plus = cls(Discount(alpha, delay=1), forgets_negative=True)
-    if not predictive:
-      return plus
-    return dataclasses.replace(plus, next_discount=Discount(alpha), prediction=1.0)

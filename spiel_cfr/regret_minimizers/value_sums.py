@@ -12,7 +12,7 @@ from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel
-from spiel_cfr.regret_minimizers.dynamic_thresholds import observe_choose_and_drop
+from spiel_cfr.regret_minimizers.hedge import observe_choose_and_drop
 from spiel_cfr.regret_minimizers.regret_matching import regret_matching, regret_matching_plus
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Power

@@ -54,8 +54,8 @@ class PaperChecks(PlayerChecks):
     local = self.norms(new - old, 2)
     yield self.at_infosets("local stability (5)", local, constants.kappa[infosets], tolerance)
     distances, distance = self._sequence_form_distances(old, new)
-    gamma = constants.gamma[infosets]
-    yield self.at_infosets("stability from an infoset on", distances, gamma, tolerance)
+    stability = constants.stability[infosets]
+    yield self.at_infosets("stability from an infoset on", distances, stability, tolerance)
     kappa = constants.kappa_root
     yield self.at_root("stability of the whole strategy", distance, kappa, tolerance)
 

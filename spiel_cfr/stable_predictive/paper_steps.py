@@ -77,7 +77,7 @@ class PaperSteps:
     regularizer: "entropy" or "euclidean".
     horizon: the number of iterations for which the steps are best; None if the caller gave kappa_root instead.
     kappa_root: float. The target stability of each player's whole strategy, kappa in (14).
-    gamma: float64 (infosets,). The target stability of the strategy from each infoset on, (14).
+    stability: float64 (infosets,). Gamma of (14), the target stability of the strategy from each infoset on.
     kappa: float64 (infosets,). The target stability of each infoset's local strategy, (15).
     strategy_norm: float64 (infosets,). B, the largest Euclidean norm of a sequence-form strategy from the infoset on,
       (16).
@@ -101,7 +101,7 @@ class PaperSteps:
   regularizer: Regularizer
   horizon: int | None
   kappa_root: float
-  gamma: Float64s
+  stability: Float64s
   kappa: Float64s
   strategy_norm: Float64s
   loss_norm: Float64s
@@ -135,7 +135,7 @@ class PaperSteps:
     return dataclasses.replace(
       self,
       kappa_root=factor * self.kappa_root,
-      gamma=factor * self.gamma,
+      stability=factor * self.stability,
       kappa=factor * self.kappa,
       steps=factor * self.steps,
     )
@@ -196,7 +196,7 @@ def paper_steps(
     regularizer=regularizer,
     horizon=horizon,
     kappa_root=kappa_root,
-    gamma=kappa_root * unit_gamma,
+    stability=kappa_root * unit_gamma,
     kappa=kappa_root * unit_kappa,
     strategy_norm=strategy_norm,
     loss_norm=loss_norm,

@@ -10,7 +10,7 @@ The parts of the algorithm, with the equations of the paper:
     counterfactual losses (11)              the backward pass of every iteration, before `observe`
     their predictions (17)                  the backward pass with the new strategies, before `predict`
     step sizes (14) to (16)                 paper_steps
-    stability (5), regret (6), Lemmas 1, 2  paper_checks and player_checks, which the certificate applies to a run
+    stability (5), regret (6), Lemmas 1, 2  paper_checks and player_checks, which `proof_check` applies to a run
 
 The step sizes must be small enough that strategies move slowly. `paper_steps` has the constant steps of the paper, and
 `adaptive_steps` has steps from the errors of the predictions so far. docs/theory/stable_predictive.md has the proofs.
@@ -82,29 +82,38 @@ def StablePredictiveCFRSolver(
     NotFiniteError: the payoffs are too large to be added up.
     GameError: see `compile_game`.
   """
-  game = compile_game(game)
-  arguments.one_of(regularizer, "regularizer", get_args(Regularizer))
-  if isinstance(steps, str):
-    arguments.one_of(steps, "steps", get_args(Steps), " or a factor on the paper's")
-  is_adaptive = steps == "adaptive"
-  power = _average_power(gamma, is_adaptive)
-  _check_payoffs(game)
-  constants: AdaptiveSteps | PaperSteps
-  if is_adaptive:
-    _check_arguments_of_adaptive_steps(horizon, kappa, loss_bounds)
-    delta = arguments.real_number(DELTA if delta is None else delta, "delta", 1e-100, 1e100)
-    constants = adaptive_steps(game, regularizer, delta, power)
-  else:
-    factor = 1.0 if isinstance(steps, str) else steps
-    constants = _paper_steps(game, regularizer, factor, horizon, kappa, delta, loss_bounds)
-  solver = FullWidthSolver(
+  game, is_adaptive = compile_game(game), steps == "adaptive"
+  constants = step_constants(game, horizon, kappa, regularizer, steps, gamma, delta, loss_bounds)
+  return FullWidthSolver(
     game,
     constants.minimizer(),
     alternating_updates=alternating_updates,
-    averaging=Averaging(power, "faced" if is_adaptive else "before"),
+    averaging=Averaging(_average_power(gamma, is_adaptive), "faced" if is_adaptive else "before"),
   )
-  solver.theory = constants
-  return solver
+
+
+def step_constants(
+  game: CompiledGame,
+  horizon: int | None,
+  kappa: float | None,
+  regularizer: Regularizer,
+  steps: Steps | float,
+  gamma: int | None,
+  delta: float | None,
+  loss_bounds: LossBounds | None,
+) -> AdaptiveSteps | PaperSteps:
+  """Returns the step sizes of `StablePredictiveCFRSolver`, which has the same arguments and errors."""
+  arguments.one_of(regularizer, "regularizer", get_args(Regularizer))
+  if isinstance(steps, str):
+    arguments.one_of(steps, "steps", get_args(Steps), " or a factor on the paper's")
+  power = _average_power(gamma, steps == "adaptive")
+  _check_payoffs(game)
+  if steps == "adaptive":
+    _check_arguments_of_adaptive_steps(horizon, kappa, loss_bounds)
+    delta = arguments.real_number(DELTA if delta is None else delta, "delta", 1e-100, 1e100)
+    return adaptive_steps(game, regularizer, delta, power)
+  factor = 1.0 if isinstance(steps, str) else steps
+  return _paper_steps(game, regularizer, factor, horizon, kappa, delta, loss_bounds)
 
 
 def _average_power(gamma: int | None, is_adaptive: bool) -> float:
@@ -180,12 +189,13 @@ def _paper_steps(
 
 
 def steps_of(solver: Solver) -> AdaptiveSteps | PaperSteps:
-  """Returns the step sizes of a solver and their constants.
+  """Returns the step sizes of a solver and their constants, computed again from the solver's arguments.
 
   Raises:
     ArgumentError: the solver was not made by `StablePredictiveCFRSolver`.
   """
-  constants = getattr(solver, "theory", None)
-  if not isinstance(constants, AdaptiveSteps | PaperSteps):
+  name, named = solver.recipe
+  if name != "StablePredictiveCFRSolver":
     raise errors.ArgumentError(f"{solver!r} was not made by StablePredictiveCFRSolver.")
-  return constants
+  of_steps = {key: value for key, value in named.items() if key != "alternating_updates"}
+  return step_constants(solver.compiled_game, **of_steps)

@@ -19,7 +19,7 @@ class StepSize(NamedTuple):
     player: the player to move at the infoset.
     infostate: the information state string.
     depth: the number of the player's infosets above.
-    gamma: the target stability of the strategy from the infoset on, equation (14); nan for adaptive steps.
+    stability: gamma, equation (14): the target stability of the strategy from the infoset on; nan for adaptive steps.
     kappa: the target stability of the local strategy, equation (15); nan for adaptive steps.
     strategy_norm: B, equation (16): the largest Euclidean norm of a sequence-form strategy from the infoset on; nan for
       adaptive steps.
@@ -30,7 +30,7 @@ class StepSize(NamedTuple):
   player: int
   infostate: str
   depth: int
-  gamma: float
+  stability: float
   kappa: float
   strategy_norm: float
   loss_norm: float
@@ -39,7 +39,7 @@ class StepSize(NamedTuple):
 
 # The heading of each column with constants.
 _HEADINGS = {
-  "gamma": "gamma",
+  "stability": "gamma",
   "kappa": "kappa",
   "strategy_norm": "B",
   "loss_norm": "D",
@@ -80,7 +80,7 @@ def step_sizes(solver: Solver) -> StepSizeTable:
     columns = [nans, nans, nans, constants.loss_norm, steps]
   else:
     columns = [
-      constants.gamma,
+      constants.stability,
       constants.kappa,
       constants.strategy_norm,
       constants.loss_norm,

@@ -11,7 +11,7 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.abstraction import refining
 from spiel_cfr.abstraction.refined_actions import RefinedActions
-from spiel_cfr.cfr.regret_transfer import largest_factor
+from spiel_cfr.cfr.payoff_transfer import largest_factor
 from spiel_cfr.policies import forms
 
 _NAMES = ("kuhn_poker", "goofspiel(num_cards=3,imp_info=True)", "liars_dice(dice_sides=2)")

@@ -12,7 +12,7 @@ from scipy import optimize, sparse
 import spiel_cfr
 from spiel_cfr import errors, policies
 from spiel_cfr.policies import locked
-from spiel_cfr.stable_predictive import certificate
+from spiel_cfr.stable_predictive import check_proof
 
 SOLVERS = {
   "cfr+": spiel_cfr.CFRPlusSolver,
@@ -194,12 +194,12 @@ def test_solvers_that_can_not(name):
     spiel_cfr.catalogue.make(name, "kuhn_poker", 10).lock({"0": {0: 1.0}})
 
 
-def test_no_certificate_without_a_theory():
+def test_no_proof_check_without_a_theory():
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker")
   solver.lock({"0": {0: 0.5, 1: 0.5}})
   solver.run(5)
   with pytest.raises(errors.LockError, match="lock nothing"):
-    certificate(solver)
+    check_proof(solver)
 
 
 def test_mistakes():

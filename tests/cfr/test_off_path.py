@@ -12,7 +12,7 @@ from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
 from spiel_cfr import catalogue, errors, policies
-from spiel_cfr.cfr.off_path import completed, unreached_sequences
+from spiel_cfr.cfr.off_path import unreached_sequences, with_best_responses
 
 # Player 0 may leave with nothing, or go in and lose for certain; there it has a choice that only a fool does not see.
 ENTRY = """EFG 2 R "entry" { "0" "1" } ""
@@ -70,12 +70,18 @@ def test_forms_of_games(form):
   assert own.regret == pytest.approx(on_enumerated.regret, abs=1e-5 * form.scale)
 
 
+def completed(game, solution, unreached):
+  if unreached == "uniform":
+    return solution.probabilities
+  return with_best_responses(game, solution.sequence_form)
+
+
 def test_a_game_where_uniform_play_is_embarrassing():
   game = spiel_cfr.compile_game(pyspiel.load_efg_game(ENTRY))
   solution = spiel_cfr.solve_lp(game)
   regrets = {}
   for unreached in ("uniform", "best_response"):
-    table = policies.to_dict(game, completed(game, solution.sequence_form, unreached))
+    table = policies.to_dict(game, completed(game, solution, unreached))
     assert spiel_cfr.nash_conv(game, table) == pytest.approx(0, abs=1e-12)
     regrets[unreached] = spiel_cfr.evaluation.largest_infoset_regret(game, table).regret
   # Taken at random, the offer costs 3.5 more than it needs.
@@ -92,7 +98,7 @@ def test_completed_equilibria_stay_equilibria_and_make_sense(game, uniform):
   free = unreached_sequences(compiled, solution.sequence_form)
   regrets = {}
   for unreached in ("uniform", "best_response"):
-    found = completed(compiled, solution.sequence_form, unreached)
+    found = completed(compiled, solution, unreached)
     np.testing.assert_array_equal(found[~free], solution.probabilities[~free])
     assert spiel_cfr.nash_conv(compiled, policies.to_dict(compiled, found)) < 1e-9
     regrets[unreached] = spiel_cfr.evaluation.largest_infoset_regret(
@@ -132,7 +138,7 @@ def test_play_that_matters_is_no_dust():
   )
   solution = spiel_cfr.solve_lp(game)
   assert solution.probabilities[game.all_action_sequences].min() < 1.01 * rare
-  found = completed(game, solution.sequence_form, "best_response")
+  found = with_best_responses(game, solution.sequence_form)
   np.testing.assert_array_equal(found, solution.probabilities)
 
 

@@ -26,8 +26,7 @@ from spiel_cfr.games.compiled.counterfactual_values import (
 )
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS
-from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
-from spiel_cfr.regret_minimizers.oftrl import Hedge
+from spiel_cfr.regret_minimizers.hedge import Hedge
 from spiel_cfr.regret_minimizers.schedules import Fading
 from spiel_cfr.regret_minimizers.value_sums import WithValueSums
 
@@ -548,9 +547,9 @@ def test_refusals():
     (RegretMatching(), 1.0, "regret"),
     (RegretMatching.plus(), 1.0, "regret"),
     (RegretMatching.discounted(), 2.0, "best_response"),
-    (RegretMatching.predictive_plus(), 2.0, "best_response"),
+    (RegretMatching(forgets_negative=True, prediction=1.0), 2.0, "best_response"),
     (Hedge(), 0.0, "regret"),
-    (ThresholdedHedge(), 1.0, "regret"),
+    (Hedge(threshold=2.0), 1.0, "regret"),
     (RegretMatching.plus(), Fading(1.0, 10.0), "best_response"),
   ],
 )

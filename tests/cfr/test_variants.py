@@ -13,7 +13,7 @@ from block_driver import run_kernel
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.regret_minimizers import adaptive_mirror_descent, oftrl
+from spiel_cfr.regret_minimizers import adaptive_mirror_descent, hedge
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
 from spiel_cfr.regret_minimizers.schedules import Discount, FallingPower, Saturating
 
@@ -32,7 +32,7 @@ def _play(minimizer, utilities):
   state = np.full((minimizer.action_lines, _ACTIONS, LANES), 7.0)
   state[..., :_COUNT] = 0
   local = np.zeros((minimizer.infoset_lines, LANES))
-  if isinstance(minimizer, oftrl.Hedge):
+  if isinstance(minimizer, hedge.Hedge):
     local[0] = minimizer.rate * math.sqrt(8 * math.log(_ACTIONS)) / np.ptp(game.payoff_range)
   strategy = np.full((_ACTIONS, LANES), 1 / _ACTIONS)
   result = [np.full((_COUNT, _ACTIONS), 1 / _ACTIONS)]
@@ -158,10 +158,13 @@ _RULES = [
     RegretMatching(Discount(1.2), Discount(-0.5)),
     _dcfr(lambda t: 1.2, lambda t: -0.5, "paper"),
   ),
-  (RegretMatching.predictive_plus(), _pcfr_plus(1.0)),
-  (RegretMatching.predictive_plus(1 / 3), _pcfr_plus(1 / 3)),
-  (RegretMatching.discounted_plus(1.5), _dcfr_plus(1.5, False)),
-  (RegretMatching.discounted_plus(2.3, predictive=True), _dcfr_plus(2.3, True)),
+  (RegretMatching(forgets_negative=True, prediction=1.0), _pcfr_plus(1.0)),
+  (RegretMatching(forgets_negative=True, prediction=1 / 3), _pcfr_plus(1 / 3)),
+  (RegretMatching(Discount(1.5, delay=1), forgets_negative=True), _dcfr_plus(1.5, False)),
+  (
+    RegretMatching(Discount(2.3, delay=1), 1.0, True, Discount(2.3), 1.0),
+    _dcfr_plus(2.3, True),
+  ),
   (
     RegretMatching(Discount(1.0, 3.0, 8), Discount(-1.0, -2.0, 8)),
     _dcfr(lambda t: 1 + 3 * min(t / 8, 1), lambda t: -1 - 2 * min(t / 8, 1), "paper"),
@@ -172,7 +175,7 @@ _RULES = [
     AsymmetricMatching(Saturating(20.0, 500.0, 1.5), 9.0),
     _asymmetric(lambda t: 20 * t**1.5 / (500 + t**1.5), 9.0),
   ),
-  (oftrl.Hedge(), _hedge),
+  (hedge.Hedge(), _hedge),
   (adaptive_mirror_descent.AdaptiveOptimisticDescent(), _adaptive),
 ]
 
@@ -320,8 +323,9 @@ def test_convergence_on_other_games_is_as_published(key, published):
   "make",
   [
     lambda: RegretMatching.discounted(alpha=-1.0),
-    lambda: RegretMatching.discounted_plus(alpha=math.nan),
-    lambda: RegretMatching.predictive_plus(weight=1.5),
+    lambda: spiel_cfr.cfr.DCFRPlusSolver("kuhn_poker", alpha=-1.0),
+    lambda: spiel_cfr.cfr.PDCFRPlusSolver("kuhn_poker", alpha=math.nan),
+    lambda: spiel_cfr.cfr.SAPCFRPlusSolver("kuhn_poker", weight=1.5),
     lambda: adaptive_mirror_descent.AdaptiveOptimisticDescent(step=0.0),
     lambda: adaptive_mirror_descent.AdaptiveOptimisticDescent(prediction=-0.1),
     lambda: adaptive_mirror_descent.AdaptiveOptimisticDescent(forgetting=math.inf),
@@ -368,7 +372,7 @@ games = [
 solvers = [
   spiel_cfr.FullWidthSolver(
     game,
-    spiel_cfr.RegretMatching.predictive_plus(),
+    spiel_cfr.RegretMatching(forgets_negative=True, prediction=1.0),
     averaging=spiel_cfr.Averaging(1.0, tapered=True),
   )
   for game in games

@@ -21,7 +21,7 @@ from spiel_cfr.games.compiled.counterfactual_values import (
   gradients,
 )
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.stable_predictive import certificate
+from spiel_cfr.stable_predictive import check_proof
 
 ITERATIONS = 30
 # Unequal numbers of actions, several roots a player, infosets with a single action, a player that may never move.
@@ -98,7 +98,7 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
     (RegretMatching(), 0.0, "proportional"),
     (RegretMatching.plus(), 1.0, "substitute"),
     (RegretMatching.plus(), 1.0, "proportional"),
-    (RegretMatching.predictive_plus(), 2.0, "proportional"),
+    (RegretMatching(forgets_negative=True, prediction=1.0), 2.0, "proportional"),
     (RegretMatching.discounted(1.0, 0.0), 1.0, "proportional"),
     (RegretMatching.discounted(1.0, 0.0), 1.0, "substitute"),
   ],
@@ -303,7 +303,7 @@ def test_refusals_change_nothing():
   constant = catalogue.make("stable_predictive_x10000", "kuhn_poker", 10)
   constant.warm_start(uniform)
   with pytest.raises(errors.WarmStartError, match=r"solver\.reset\(\)"):
-    certificate(constant)
+    check_proof(constant)
 
 
 def test_an_array_is_a_policy():

@@ -43,7 +43,7 @@ def test_without_chance_chance_sampling_is_the_full_width_solver(
 
 
 def test_discounted_regret_matching_plus_is_that_of_the_full_width_solver() -> None:
-  minimizer = RegretMatching.discounted_plus(1.5)
+  minimizer = RegretMatching(Discount(1.5, delay=1), forgets_negative=True)
   sampled = spiel_cfr.mccfr.ChanceSamplingSolver(
     WITHOUT_CHANCE, minimizer=minimizer, average_weights=1.0
   )

@@ -11,7 +11,6 @@ import samplers
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr.regret_minimizers import Hedge
-from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
 from spiel_cfr.regret_minimizers.oftrl import OFTRL
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
@@ -47,8 +46,8 @@ class _NoRegretMatching(RegretMinimizer):
       "OFTRL.*need Hedge",
     ),
     (
-      lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer=ThresholdedHedge()),
-      "ThresholdedHedge.*need Hedge",
+      lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer=Hedge(threshold=2.0)),
+      "threshold=2.0.*need Hedge",
     ),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer="rm+"), "need Hedge"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=-1), "seed"),

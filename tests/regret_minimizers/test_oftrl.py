@@ -12,7 +12,7 @@ from spiel_cfr._numba import simd
 from spiel_cfr._numba.arrays import FLOATS
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.regret_minimizers import oftrl, regularizers
+from spiel_cfr.regret_minimizers import hedge, oftrl, regularizers
 
 _REGULARIZERS = ("entropy", "euclidean")
 _SCALES = st.sampled_from([10.0**power for power in range(-9, 10, 3)])
@@ -120,4 +120,4 @@ def test_exponential_is_within_two_units_in_the_last_place():
 @pytest.mark.parametrize("rate", [0, -1, float("inf"), float("nan")])
 def test_hedge_needs_a_positive_rate(rate):
   with pytest.raises(errors.ArgumentError, match="rate"):
-    oftrl.Hedge(rate)
+    hedge.Hedge(rate)

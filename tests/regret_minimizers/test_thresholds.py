@@ -9,8 +9,8 @@ from block_driver import run_kernel
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.regret_minimizers.dynamic_thresholds import (
-  ThresholdedHedge,
+from spiel_cfr.regret_minimizers.hedge import (
+  Hedge,
   observe_choose_and_drop,
 )
 
@@ -89,7 +89,7 @@ def against(adversaries, t, strategies):
 def test_adversaries(actions, threshold):
   """Regrets stay within the bound of that threshold."""
   rounds, game = 600, spiel_cfr.compile_game("kuhn_poker")
-  rows = ThresholdedHedge(threshold).parameters(np.arange(1, rounds + 1), game)
+  rows = Hedge(threshold=threshold).parameters(np.arange(1, rounds + 1), game)
   all_of_them = adversaries(actions, rounds)
   shape = actions, len(all_of_them)
   regrets, strategy, total = np.zeros(shape), np.full(shape, 1 / actions), np.zeros(shape)
@@ -129,4 +129,4 @@ def test_fewer_actions_are_played_in_a_game():
 @pytest.mark.parametrize("threshold", [0.5, -1.0, math.nan, math.inf])
 def test_thresholds_that_make_no_sense(threshold):
   with pytest.raises(errors.ArgumentError, match="threshold"):
-    ThresholdedHedge(threshold)
+    Hedge(threshold=threshold)

@@ -9,7 +9,7 @@ import random_games
 import spiel_cfr
 from spiel_cfr import errors, policies
 from spiel_cfr.games.payoffs.utility_bounds import counterfactual_bounds
-from spiel_cfr.stable_predictive import certificate, paper_steps
+from spiel_cfr.stable_predictive import check_proof, paper_steps
 from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
 
@@ -254,7 +254,7 @@ def test_a_game_without_payoffs_stays_uniform():
   for constants in ("adaptive", "paper"):
     solver = _make(game, constants)
     solver.run(10)
-    assert certificate(solver).holds
+    assert check_proof(solver).holds
     uniform = policies.uniform(game)[game.all_action_sequences]
     assert _probabilities(solver) == pytest.approx(uniform)
 
@@ -319,7 +319,7 @@ def test_gap_falls_as_fast_as_the_theory_says(game, regularizer):
   # The bound for the first horizon is one for all: it falls as T^(-3/4).
   first = spiel_cfr.StablePredictiveCFRSolver(game, 64, regularizer=regularizer, steps="paper")
   first.run(64)
-  assert max(scaled) <= certificate(first).guarantee * 64**0.75
+  assert max(scaled) <= check_proof(first).guarantee * 64**0.75
   assert scaled[-1] <= 1.3 * max(scaled[:-1])
 
 

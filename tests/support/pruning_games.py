@@ -10,7 +10,7 @@ from spiel_cfr import FullWidthSolver, Pruned, RegretMatching
 from spiel_cfr._numba.arrays import aligned_zeros
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass
-from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
+from spiel_cfr.regret_minimizers.hedge import Hedge
 
 GAMES = {
   "kuhn": lambda: "kuhn_poker",
@@ -39,7 +39,7 @@ KINDS = {
   "cfr": (RegretMatching(), 0.0, "regret"),
   "cfr, best responses": (RegretMatching(), 0.0, "best_response"),
   "cfr+": (RegretMatching.plus(), 1.0, "best_response"),
-  "hedge": (ThresholdedHedge(2.0, 1000.0), 0.0, "regret"),
+  "hedge": (Hedge(1000.0, 2.0), 0.0, "regret"),
 }
 
 

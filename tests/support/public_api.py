@@ -444,7 +444,7 @@ def _arguments(function: Any) -> dict[str, Any]:
         result[name] = _bases[name]()
     elif required:
       hint = hints.get(name)
-      if name == "solver" and getattr(hint, "_is_protocol", False):
+      if name == "solver" and not inspect.isclass(hint):
         hint = spiel_cfr.FullWidthSolver
       if not inspect.isclass(hint):
         raise LookupError(f"Nothing is known to call {function.__qualname__}({name}: {hint}) with.")

@@ -211,7 +211,7 @@ FAULTS = (
     "alternating updates face the strategies of the iteration before",
     _ITERATIONS,
     "      steps = [step for players in updates for step in self.update_chain(players).steps]",
-    "      steps = self.update_chain(tuple(self.arrays.walk.players)).steps",
+    "      steps = self.update_chain(tuple(self.arrays.part_steps.players)).steps",
     _OPEN_SPIEL,
   ),
   Fault(

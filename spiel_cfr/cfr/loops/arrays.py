@@ -20,7 +20,7 @@ from spiel_cfr._numba.steps import Chain, Step
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.state import FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartWalk, Visit
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartSteps, Visit
 from spiel_cfr.games.sequence_form.single_passes import Reach, adopt_pass
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.policies import forms
@@ -57,7 +57,7 @@ class SolverArrays:
     partition: the partition of the game into parts.
     parts: list of `Part`. The parts of the game, as in `partition`.
     state: `FullWidthState`. The state of the solver.
-    walk: the workspaces of the parts, with reach probabilities and utilities.
+    part_steps: the steps of visits to the parts, and their workspaces, with reach probabilities and utilities.
     schedule_row: the weights and parameters of the current iteration.
     deferred_weights: float64 (players, 2). In the format of `ScheduleRow.weights`, the weights of additions to the
       averages of subtrees that are put off until the next visit: 0 in column 0; in column 1, the weight of each
@@ -75,7 +75,7 @@ class SolverArrays:
     self.state = self._new_state(averaging)
     # `predict` may be a property. It is read once, since the workspace depends on it.
     self.predict = minimizer.predict
-    self.walk = PartWalk(partition, predicts=self.predict is not None, dtype=game.dtype)
+    self.part_steps = PartSteps(partition, predicts=self.predict is not None, dtype=game.dtype)
     self.schedule_row = ScheduleRow(2 * game.num_players + 1, game.num_players)
     self.deferred_weights = np.zeros((game.num_players, 2))
     self.lock(np.zeros(0, np.int64))
@@ -146,36 +146,36 @@ class SolverArrays:
 
   def compute_trunk_reach(self) -> None:
     """Computes the reach probabilities of the trunk, or of the whole game, from the current strategies."""
-    part, walk = self.parts[0], self.walk
-    for visit, tree in zip(walk.visits(0), part.every_infoset, strict=True):
-      Chain(walk.reach(visit, self.strategy(visit), tree)).run()
+    part, part_steps = self.parts[0], self.part_steps
+    for visit, tree in zip(part_steps.visits(0), part.every_infoset, strict=True):
+      Chain(part_steps.reach(visit, self.strategy(visit), tree)).run()
 
   def set_sequence_form(self, sequence_form: Float64s) -> None:
     """Makes a sequence form, shape (sequences,), the current policy. The caller then calls `compute_trunk_reach`.
 
     Locked sequences keep their probabilities. An infoset that its owner never reaches keeps its strategy.
     """
-    game, walk = self.game, self.walk
+    game, part_steps = self.game, self.part_steps
     for number, part in enumerate(self.parts):
-      for visit, tree in zip(walk.visits(number), part.every_infoset, strict=True):
+      for visit, tree in zip(part_steps.visits(number), part.every_infoset, strict=True):
         sequences, reach = part.sequences[visit.player], visit.sequence_form
         reach[: part.own_length(visit.player)] = sequence_form[sequences]
         record = Reach(tree, self.strategy(visit), reach, visit.workspace.scratch.value)
-        Chain([*walk.enter(visit), adopt_pass.on(record, game.dtype)]).run()
+        Chain([*part_steps.enter(visit), adopt_pass.on(record, game.dtype)]).run()
     if game.shared_infosets is not None:
       self.state.strategy[:] = forms.shared_strategy(game, sequence_form, self.state.strategy)
     self.restore_locked()
 
   def sequence_form(self) -> AnyFloats:
     """Returns the current policy in sequence form, a copy of shape (sequences,)."""
-    result, walk = aligned_zeros(self.game.end, dtype=self.game.dtype), self.walk
+    result, part_steps = aligned_zeros(self.game.end, dtype=self.game.dtype), self.part_steps
     for number, part in enumerate(self.parts):
-      for visit in walk.visits(number):
+      for visit in part_steps.visits(number):
         # The trunk's sequence form is up to date.
         if number:
           # Padding must be 0.
           visit.sequence_form[:] = 0.0
-          Chain(walk.reach(visit, self.strategy(visit))).run()
+          Chain(part_steps.reach(visit, self.strategy(visit))).run()
         length = part.own_length(visit.player)
         result[part.sequences[visit.player]] = visit.sequence_form[:length]
     self.fill_forced_moves(result).run()
@@ -200,8 +200,10 @@ class SolverArrays:
 
   def root_values(self) -> list[float]:
     """Returns the value of each player's empty sequence in its last update."""
-    utility, part = self.walk.trunk.utility, self.parts[0]
-    return [utility[player].item(part.player_slice(player).start) for player in self.walk.players]
+    utility, part = self.part_steps.trunk.utility, self.parts[0]
+    return [
+      utility[player].item(part.player_slice(player).start) for player in self.part_steps.players
+    ]
 
   def weight_sum(self, player: int) -> AnyFloats:
     """Returns the sum of a player's averaging weights, a view of shape (1,).
@@ -268,7 +270,7 @@ class SolverArrays:
   def _visits_of_arrays(self) -> Iterator[Visit]:
     """Yields one visit for each array of state: for each part and player, or for the part alone if players share it."""
     for number, part in enumerate(self.parts):
-      visits = self.walk.visits(number)
+      visits = self.part_steps.visits(number)
       yield from visits[:1] if part.shared_slices else visits
 
   def action_state_in_game_order(self) -> Float64s:

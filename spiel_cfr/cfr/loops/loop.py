@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, aligned_zeros
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.steps import Chain, Step, StepKernel
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import ScheduleRow, SolverArrays
@@ -34,11 +34,7 @@ from spiel_cfr.cfr.loops.averaging_steps import (
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel_address
-from spiel_cfr.games.sequence_form.shared_infosets import (
-  SharedBackward,
-  observe_shared,
-  predict_shared,
-)
+from spiel_cfr.games.sequence_form.shared_infosets import shared_backward_pass
 from spiel_cfr.games.sequence_form.tree_passes import (
   Backward,
   Forward,
@@ -68,8 +64,7 @@ class Loop(abc.ABC):
     """Allocates the arrays. Call `SolverArrays.initialize` before the first iteration."""
     self._game, self._minimizer, self._averaging = game, minimizer, averaging
     self.arrays = SolverArrays(game, minimizer, averaging, partition)
-    # Workspace for predicted utilities, pooled within buckets of shared infosets.
-    self._pooled = aligned_zeros(game.end if game.shared_infosets else 0, dtype=game.dtype)
+    # The steps of an iteration by its updates, and of an update by its players.
     self._chains: dict[Any, Chain] = {}
     # Iterations leave out forced moves. These steps update the sums there.
     sums = self.arrays.state.cumulative, self.arrays.state.tapered
@@ -94,9 +89,9 @@ class Loop(abc.ABC):
     if players in self._chains:
       return self._chains[players]
     arrays, steps = self.arrays, list[Step]()
-    visits = [Visit(0, player, arrays.walk.trunk) for player in players]
+    visits = [Visit(0, player, arrays.part_steps.trunk) for player in players]
     for visit in visits:
-      steps += [arrays.walk.gradient(visit), *gradient_sum_steps(arrays, visit)]
+      steps += [arrays.part_steps.gradient(visit), *gradient_sum_steps(arrays, visit)]
     for visit in visits:
       steps += self.minimizer_steps(visit)
       steps += [*value_sum_steps(arrays, visit), *self._averaging_steps(visit)]
@@ -109,28 +104,27 @@ class Loop(abc.ABC):
     For CFR+ on a whole game, this is one backward pass. A predictive minimizer has a second one. In a game in parts,
     the trunk first adds the values of the subtrees, and a subtree passes up its values at the end.
     """
-    walk, predict = self.arrays.walk, self.arrays.predict
-    steps = [walk.copy_to_prediction(visit)] if predict is not None else []
-    steps += walk.add_passed_up_values(visit)
+    part_steps, predict = self.arrays.part_steps, self.arrays.predict
+    steps = [part_steps.copy_to_prediction(visit)] if predict is not None else []
+    steps += part_steps.add_passed_up_values(visit)
     steps.append(self._backward_step(visit, self._minimizer.observe, visit.utility))
     if predict is not None:
       steps.append(self._backward_step(visit, predict, visit.prediction))
-    return [*steps, *walk.pass_up_values(visit), *self.arrays.restore_locked_steps(visit)]
+    return [*steps, *part_steps.pass_up_values(visit), *self.arrays.restore_locked_steps(visit)]
 
   def _backward_step(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Step:
     """Returns the backward pass of a block kernel over utilities, or over predicted utilities."""
-    shared = self._game.shared_infosets
-    if shared is None:
-      return backward_pass.on(self.backward_arguments(visit, kernel, utility), self._game.dtype)
-    observes = utility is visit.utility
-    pooled = utility if observes else self._pooled
-    arguments = self.backward_arguments(visit, kernel, pooled)
-    record = SharedBackward(arguments, shared, visit.player, utility, pooled)
-    return (observe_shared if observes else predict_shared).on(record)
+    game, arguments = self._game, self.backward_arguments(visit, kernel, utility)
+    if game.shared_infosets is None:
+      return backward_pass.on(arguments, game.dtype)
+    # Levels of shared infosets are numbers of groups of all players.
+    arguments = arguments._replace(tree=Tree(game.groups, game.parent))
+    predicts = utility is not visit.utility
+    return shared_backward_pass(arguments, game.shared_infosets, visit.player, predicts)
 
   def backward_arguments(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Backward:
     """Returns the arguments of a backward pass of a block kernel over utilities, shape (sequences,)."""
-    arrays, game = self.arrays, self._game
+    arrays = self.arrays
     block = Block(
       strategy=arrays.strategy(visit),
       utility=utility,
@@ -141,11 +135,7 @@ class Loop(abc.ABC):
       scratch=visit.workspace.scratch.lines,
       parameters=arrays.schedule_row.parameters,
     )
-    tree = arrays.tree(visit)
-    if game.shared_infosets is not None:
-      # Levels of shared infosets are numbers of groups of all players.
-      tree = Tree(game.groups, game.parent)
-    return Backward(tree, block_kernel_address(kernel, game.dtype), block)
+    return Backward(arrays.tree(visit), block_kernel_address(kernel, self._game.dtype), block)
 
   def _averaging_steps(self, visit: Visit) -> list[Step]:
     """Returns the steps that compute a player's sequence form in part 0 and add it to the average."""
@@ -170,12 +160,6 @@ class Loop(abc.ABC):
     )
     return forward_pass.on(record, self._game.dtype)
 
-  def taper_chain(self) -> Chain:
-    """Returns the steps at the end of an iteration that add to the tapered sums; none without a tapered average."""
-    if "taper" not in self._chains:
-      self._chains["taper"] = Chain(taper_steps(self.arrays))
-    return self._chains["taper"]
-
   def set_schedule_row(self, row: Float64s) -> None:
     """Writes the weights and parameters of the current iteration."""
     arrays = self.arrays
@@ -191,7 +175,7 @@ class Loop(abc.ABC):
 
   def end_iteration(self) -> None:
     """Ends an iteration: adds to the tapered sums if that is due, and counts the iteration."""
-    self.taper_chain().run()
+    Chain(taper_steps(self.arrays)).run()
     self.arrays.state.counts[0] += np.uint64(1)
 
   @abc.abstractmethod
@@ -212,7 +196,7 @@ class WholeGameLoop(Loop):
     self.set_schedule_row(rows[0] if len(rows) else np.zeros(rows.shape[1]))
     if updates not in self._chains:
       steps = [step for players in updates for step in self.update_chain(players).steps]
-      self._chains[updates] = Chain([*steps, *self.taper_chain().steps])
+      self._chains[updates] = Chain([*steps, *taper_steps(self.arrays)])
     self._chains[updates].repeat(rows, self.arrays.schedule_row.numbers, self.arrays.state.counts)
     self._forced_moves.run()
 

@@ -19,6 +19,7 @@ from spiel_cfr._numba.steps import Chain
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import SolverArrays
+from spiel_cfr.cfr.loops.averaging_steps import taper_steps
 from spiel_cfr.cfr.loops.loop import Loop, Players
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit, Workspace
@@ -49,10 +50,10 @@ class LocalSubtrees(Subtrees):
     self, arrays: SolverArrays, subtree_chain: Callable[[int, Workspace, Players], Chain]
   ) -> None:
     """Takes the arrays and `PartitionedLoop.subtree_chain`."""
-    self._walk, self._subtree_chain = arrays.walk, subtree_chain
+    self._part_steps, self._subtree_chain = arrays.part_steps, subtree_chain
 
   def visit(self, players: Players) -> None:
-    self._walk.for_each_subtree(
+    self._part_steps.for_each_subtree(
       lambda number, workspace: self._subtree_chain(number, workspace, players).run()
     )
 
@@ -77,7 +78,7 @@ class PartitionedLoop(Loop):
       self.set_schedule_row(np.zeros(rows.shape[1]))
       self._compile(updates)
       return
-    deferred, num_players = self.arrays.deferred_weights, len(self.arrays.walk.players)
+    deferred, num_players = self.arrays.deferred_weights, len(self.arrays.part_steps.players)
     # Shape (iterations, players, 2): the weights before and after the update.
     weights = rows[:, : 2 * num_players].reshape(len(rows), num_players, 2)
     deferred[:, 1] = weights[0, :, 0]
@@ -107,9 +108,9 @@ class PartitionedLoop(Loop):
     """Compiles the steps of an iteration without running them."""
     self.arrays.deferred_weights[:, 1] = 1.0
     for players in updates:
-      self.subtree_chain(1, self.arrays.walk.workspaces[0], players)
+      self.subtree_chain(1, self.arrays.part_steps.workspaces[0], players)
       self.update_chain(players)
-    self.taper_chain()
+    taper_steps(self.arrays)
     self.arrays.deferred_weights[:] = 0.0
 
   def _update(self, players: Players) -> None:
@@ -143,16 +144,16 @@ class PartitionedLoop(Loop):
     key = number, workspace, players, *is_deferred
     if key in self._chains:
       return self._chains[key]
-    walk, steps = self.arrays.walk, []
-    visits = [Visit(number, player, workspace) for player in walk.players]
+    part_steps, steps = self.arrays.part_steps, []
+    visits = [Visit(number, player, workspace) for player in part_steps.players]
     for visit in visits:
       # A forward pass computes the reach probabilities too.
       if is_deferred[visit.player]:
-        steps += walk.enter(visit)
+        steps += part_steps.enter(visit)
         steps.append(self.forward_step(visit, self.arrays.deferred_weights[visit.player]))
       elif any(player != visit.player for player in players):
-        steps += walk.reach(visit, self.arrays.strategy(visit))
-    steps += [walk.gradient(visits[player]) for player in players]
+        steps += part_steps.reach(visit, self.arrays.strategy(visit))
+    steps += [part_steps.gradient(visits[player]) for player in players]
     for player in players:
       steps += self.minimizer_steps(visits[player])
     self._chains[key] = Chain(steps)

@@ -38,7 +38,7 @@ def resume_from(
   arrays, kernel = loop.arrays, resumption(minimizer)
   arrays.set_sequence_form(sequence_form)
   for number, part in enumerate(arrays.parts):
-    for visit, tree in zip(arrays.walk.visits(number), part.every_infoset, strict=True):
+    for visit, tree in zip(arrays.part_steps.visits(number), part.every_infoset, strict=True):
       visit.workspace.scratch.value[:] = 0.0
       record = loop.backward_arguments(visit, kernel, visit.utility)
       block = record.block._replace(parameters=parameters)

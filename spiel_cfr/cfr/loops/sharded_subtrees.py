@@ -229,7 +229,7 @@ def _serve(
     loop.set_schedule_row(schedule_row)
     _write(_inputs(solver_arrays), inputs)
     for number in subtrees:
-      loop.subtree_chain(number, solver_arrays.walk.workspaces[0], players).run()
+      loop.subtree_chain(number, solver_arrays.part_steps.workspaces[0], players).run()
   last_visits[subtrees] = since + len(visits)
   passed_up = _passed_up(solver_arrays, subtrees, visits[-1].players) if visits else []
   return passed_up, _subtree_arrays(solver_arrays, subtrees) if barrier else []
@@ -237,15 +237,22 @@ def _serve(
 
 def _inputs(arrays: SolverArrays) -> list[AnyFloats]:
   """Returns views of the arrays that a visit reads: deferred weights, and the trunk's reach and sums of weights."""
-  walk = arrays.walk
-  return [arrays.deferred_weights, *walk.trunk.sequence_form, *map(arrays.weight_sum, walk.players)]
+  part_steps = arrays.part_steps
+  return [
+    arrays.deferred_weights,
+    *part_steps.trunk.sequence_form,
+    *map(arrays.weight_sum, part_steps.players),
+  ]
 
 
 def _passed_up(arrays: SolverArrays, subtrees: range, players: Players) -> list[AnyFloats]:
   """Returns views of the values that subtrees have passed up to the trunk."""
-  walk = arrays.walk
+  part_steps = arrays.part_steps
   return [
-    array for number in subtrees for player in players for array in walk.passed_up(number, player)
+    array
+    for number in subtrees
+    for player in players
+    for array in part_steps.passed_up(number, player)
   ]
 
 
@@ -253,7 +260,10 @@ def _subtree_arrays(arrays: SolverArrays, subtrees: range) -> list[AnyFloats]:
   """Returns views of the solver's arrays of some subtrees."""
   views = arrays.strategy, arrays.cumulative, arrays.action_state, arrays.infoset_state
   return [
-    view(visit) for number in subtrees for visit in arrays.walk.visits(number) for view in views
+    view(visit)
+    for number in subtrees
+    for visit in arrays.part_steps.visits(number)
+    for view in views
   ]
 
 

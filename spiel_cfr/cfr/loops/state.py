@@ -92,7 +92,9 @@ class FullWidthState:
 
 
 def check_numbers(game: CompiledGame, state: Mapping[str, Any]) -> None:
-  """Checks the arrays and numbers of a state, given by name, except its sums of strategies: see `check_sums`.
+  """Checks the arrays and numbers of a state, given by name.
+
+  It does not check that sums of strategies are sequence forms: in a window of pruning, they are incomplete.
 
   Raises:
     ValueError: no iterations lead to this state.
@@ -112,13 +114,3 @@ def check_numbers(game: CompiledGame, state: Mapping[str, Any]) -> None:
   for number in (state["average_start"], state["warm_iterations"], last_addition):
     require(0 <= number <= iteration, "numbers of iterations are not in the future")
   forms.check_behavioral_form(game, state["strategy"])
-
-
-def check_sums(game: CompiledGame, state: Mapping[str, Any]) -> None:
-  """Checks the sums of strategies of a state, given by name. In a window of pruning, they are incomplete.
-
-  Raises:
-    ValueError: the sums are not sums of sequence forms.
-  """
-  for name in ("cumulative", "tapered"):
-    forms.check_sums(game, state[name])

@@ -44,7 +44,7 @@ from spiel_cfr.cfr.pruning.window import PruningWindow
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import copy_into, inner_values
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
+from spiel_cfr.regret_minimizers.hedge import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.schedules import Power
 from spiel_cfr.regret_minimizers.value_sums import WithValueSums
@@ -323,7 +323,8 @@ def _with_value_sums(solver: FullWidthSolver, rule: RuleName) -> WithValueSums:
   """
   minimizer, averaging = solver.minimizer, solver.averaging
   weights, is_plus = averaging.weights, minimizer == RegretMatching.plus()
-  keeps_all_regrets = minimizer == RegretMatching() or isinstance(minimizer, ThresholdedHedge)
+  drops_actions = isinstance(minimizer, Hedge) and minimizer.threshold > 1.0
+  keeps_all_regrets = minimizer == RegretMatching() or drops_actions
   is_sound = (is_plus and rule == "best_response") or (keeps_all_regrets and weights == Power(0.0))
   is_plain_average = not (averaging.tapered or averaging.correlated or averaging.rule)
   if not (is_sound and isinstance(weights, Power) and is_plain_average):

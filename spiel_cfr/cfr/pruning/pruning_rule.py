@@ -10,7 +10,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import AnyFloats, Bools, Float64s, aligned
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.pruning.compaction import CompactedGame, PrunableGame
-from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
+from spiel_cfr.regret_minimizers.hedge import Hedge
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
 from spiel_cfr.regret_minimizers.value_sums import WithValueSums
 
@@ -89,7 +89,7 @@ class PruningRule:
     """Returns the largest regret with which an action is not played at an iteration, shape (infosets,)."""
     game, minimizer = self.game, self._minimizer.minimizer
     result = np.zeros(len(self._ties))
-    if isinstance(minimizer, ThresholdedHedge):
+    if isinstance(minimizer, Hedge):
       for group in game.groups:
         regrets = group.of(state.action_state[0])
         result[group.infosets] = regrets.max(axis=0)

@@ -20,7 +20,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr._numba.steps import Chain, StepKernel
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.trunk_and_subtrees import PartWalk
+from spiel_cfr.games.compiled.trunk_and_subtrees import PartSteps
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
 from spiel_cfr.games.sequence_form.single_passes import backward
 from spiel_cfr.games.sequence_form.tree_passes import Tree
@@ -48,11 +48,11 @@ def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
       game.payoff.gradient_into(player, sequence_form.astype(np.float64, copy=False), result)
     return result
   parts = game.partition.parts
-  walk = PartWalk(game.partition)
+  part_steps = PartSteps(game.partition)
   for number, part in enumerate(parts):
-    walk.load(number, walk.workspaces[0] if number else walk.trunk, sequence_form)
-    for visit in walk.visits(number):
-      Chain([walk.gradient(visit)]).run()
+    part_steps.load(number, part_steps.workspaces[0] if number else part_steps.trunk, sequence_form)
+    for visit in part_steps.visits(number):
+      Chain([part_steps.gradient(visit)]).run()
       player, num_own = visit.player, part.own_length(visit.player)
       result[part.sequences[player]] += visit.utility[:num_own]
       trunk_sequences = parts[0].sequences[player].start + part.trunk_sequences[player]

@@ -202,8 +202,8 @@ class Visit(NamedTuple):
     return self.workspace.prediction[self.player]
 
 
-class PartWalk:
-  """Visits to the parts of a game: first the subtrees, in any order and several at once, then the trunk.
+class PartSteps:
+  """Steps of visits to the parts of a game: the subtrees, in any order and several at once, and then the trunk.
 
   A game that is not cut into parts counts as a trunk without subtrees.
 

@@ -7,21 +7,8 @@ strategy and the value of each of its infosets. For i from 0 to `size - 1`, the 
     strategy[sequence], utility[sequence], action_state[line, sequence]     for each action
     infoset_state[line, block.infoset + i], scale[block.infoset + i], value[i]
 
-A vector of `_numba.simd` holds eight infosets, or sixteen in float32. Regret matching, for example, is
-
-    @block_kernel
-    def regret_matching(block):
-      regret = block.action_state[0]
-      for i in lanes(block):
-        value, tie, total = expected_value(block, i), tolerance(block, i), full(0.0)
-        for action in range(block.actions):
-          row = sequence(block, action, i)
-          updated = load(regret, row) + load(block.utility, row) - value
-          positive = where_greater(updated, tie, updated, full(0.0))
-          store(regret, row, updated)
-          store(block.strategy, row, positive)
-          total = total + positive
-        normalize(block, i, total)
+A vector of `_numba.simd` holds eight infosets, or sixteen in float32. `regret_minimizers.regret_matching` has the
+simplest block kernel.
 
 A kernel may also loop over single infosets; the compiler vectorizes such loops where it can. `first`, `stride` and the
 length of `value` and `scratch` are multiples of a vector. A kernel may therefore read and write `strategy`, `utility`,

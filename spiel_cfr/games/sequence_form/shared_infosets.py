@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr._numba import arrays
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s, aligned_zeros
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Count, CountTable, Indices, Line
 from spiel_cfr._numba.simd import load, number_for, store, width
-from spiel_cfr._numba.steps import step
+from spiel_cfr._numba.steps import Step, step
 from spiel_cfr.games.sequence_form.blocks import CHUNK
 from spiel_cfr.games.sequence_form.tree_passes import Backward, Tree, group_at, run_groups
 from spiel_cfr.games.sequence_form.treeplex import DEPTH, group_sequences
@@ -203,7 +203,7 @@ def _carry_up(record: SharedBackward, begin: int, end: int) -> None:
 
 
 @step(SharedBackward)
-def observe_shared(record: SharedBackward) -> None:
+def _observe_shared(record: SharedBackward) -> None:
   """Backward pass under the strategies of this iteration, then the block kernel on the pooled utilities."""
   shared, player = record.shared_infosets, record.player
   first, last = shared.players[player, _ZERO], shared.players[player, _ONE]
@@ -216,7 +216,7 @@ def observe_shared(record: SharedBackward) -> None:
 
 
 @step(SharedBackward)
-def predict_shared(record: SharedBackward) -> None:
+def _predict_shared(record: SharedBackward) -> None:
   """Backward pass under the strategies that the block kernel chooses, level by level from the deepest."""
   shared, player, groups = record.shared_infosets, record.player, record.backward.tree.groups
   utility, pooled_utility = record.utility, record.pooled
@@ -231,3 +231,24 @@ def predict_shared(record: SharedBackward) -> None:
     pool(level, level + _ONE, shared, utility, pooled_utility)
     run_groups(record.backward, begin, end, False)
     _carry_up(record, begin, end)
+
+
+def shared_backward_pass(
+  backward: Backward, shared_infosets: SharedInfosets, player: int, predicts: bool
+) -> Step:
+  """Returns the step of a player's backward pass in a game with shared infosets.
+
+  Args:
+    backward: the arguments of the pass without sharing. Its tree has the infosets of all players.
+    shared_infosets: the sequences that share.
+    player: the player.
+    predicts: whether the block kernel chooses strategies for predicted utilities.
+  """
+  block = backward.block
+  if not predicts:
+    record = SharedBackward(backward, shared_infosets, player, block.utility, block.utility)
+    return _observe_shared.on(record)
+  pooled_utility = aligned_zeros(len(block.utility))
+  pooled_backward = backward._replace(block=block._replace(utility=pooled_utility))
+  record = SharedBackward(pooled_backward, shared_infosets, player, block.utility, pooled_utility)
+  return _predict_shared.on(record)

@@ -205,10 +205,10 @@ def copies(context: Context) -> None:
     _assert_equal(solver, whole)
 
 
-def certificate(context: Context) -> None:
-  """All checks of the certificate hold, and it is the same on the enumerated game."""
+def proof_check(context: Context) -> None:
+  """All inequalities of the proof hold, and are the same on the enumerated game."""
   solver = context.solver(ITERATIONS)
-  found = stable_predictive.certificate(solver)
+  found = stable_predictive.check_proof(solver)
   assert found.iterations == ITERATIONS
   in_game = spiel_cfr.evaluation.evaluate.evaluate(
     solver.compiled_game, solver.average_sequence_form()
@@ -221,7 +221,7 @@ def certificate(context: Context) -> None:
   is_same = context.form.is_vector and context.form.buckets is None
   if is_same and _has_the_same_steps(catalogue.SOLVERS[context.name]):
     enumerated = context.solver(ITERATIONS, context.form.enumerated)
-    expected = stable_predictive.certificate(enumerated)
+    expected = stable_predictive.check_proof(enumerated)
     assert [check.name for check in found.checks] == [check.name for check in expected.checks]
     assert found.gap == context.close(expected.gap)
     assert (found.guarantee is None) == (expected.guarantee is None)
@@ -386,8 +386,8 @@ OPERATIONS = (
   Operation("explore", explore),
   Operation("sweep", sweep),
   Operation(
-    "certificate",
-    certificate,
+    "proof check",
+    proof_check,
     lambda entry: _is_stable_predictive(entry) and entry.wrapper is None,
   ),
   Operation("warm start, transfer", warm_start, _starts_warm),

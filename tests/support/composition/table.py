@@ -208,9 +208,9 @@ REFUSALS: tuple[Refusal, ...] = (
   ),
   Refusal(
     errors.AbstractionError,
-    "Certificates check theorems about perfect recall.",
+    "The proof is about games of perfect recall.",
     "buckets that remember the player's own actions",
-    lambda cell: cell.form.forgets and cell.operation.name == "certificate",
+    lambda cell: cell.form.forgets and cell.operation.name == "proof check",
   ),
 )
 
@@ -254,8 +254,8 @@ REPRESENTATIVES = (
 def kind(solver: Solver) -> object:
   """Returns a key that is equal for solvers with the same code: a class, or a full-width solver's minimizer kernel."""
   if isinstance(solver, spiel_cfr.FullWidthSolver):
-    if solver._opponents == "best_response":
-      return solver._opponents
+    if solver.opponents == "best_response":
+      return solver.opponents
     return solver.minimizer.observe
   return GradientSolver if isinstance(solver, GradientSolver) else type(solver)
 

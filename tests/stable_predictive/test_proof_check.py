@@ -1,4 +1,4 @@
-"""The certificate of the paper's steps: it holds, and fails with a wrong constant."""
+"""The proof check of the paper's steps: it holds, and fails with a wrong constant."""
 
 import dataclasses
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import spiel_cfr
 from spiel_cfr import FullWidthSolver
 from spiel_cfr.regret_minimizers.oftrl import OFTRL
-from spiel_cfr.stable_predictive import certificate, step_sizes
-from spiel_cfr.stable_predictive.certificate import check_run
+from spiel_cfr.stable_predictive import check_proof, step_sizes
+from spiel_cfr.stable_predictive.proof_check import check_run
 from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
 _REGULARIZERS = ("entropy", "euclidean")
@@ -29,7 +29,7 @@ def _solver(game, **settings):
 def test_theory_holds_on_poker(game, iterations, steps, loss_bounds, regularizer):
   solver = _solver(game, steps=steps, regularizer=regularizer, loss_bounds=loss_bounds)
   solver.run(iterations)
-  found = certificate(solver)
+  found = check_proof(solver)
   assert found.holds, str(found)
   assert {check.name for check in found.checks} == {
     "local stability (5)",
@@ -70,14 +70,14 @@ def test_theory_holds_on_random_games(game, regularizer, alternating, kappa, los
     loss_bounds=loss_bounds,
   )
   solver.run(25)
-  found = certificate(solver)
+  found = check_proof(solver)
   assert found.holds, str(found)
 
 
 # What is claimed, made false by a factor, and the checks one of which must notice.
 _BROKEN = [
   ("kappa", 1e-3, "local stability (5)"),
-  ("gamma", 1e-4, "stability from an infoset on"),
+  ("stability", 1e-4, "stability from an infoset on"),
   ("loss_norm", 0.05, "norm of the losses"),
   ("loss_norm", 0.05, "norm of the predictions"),
   ("sensitivity", 1e-4, "change of the gradient"),
@@ -127,14 +127,14 @@ def test_certifying_changes_nothing():
   solver = _solver("kuhn_poker")
   solver.run(50)
   before = solver.current_probabilities(), solver.average_probabilities(), solver.iteration
-  certificate(solver)
+  check_proof(solver)
   assert (solver.current_probabilities() == before[0]).all()
   assert (solver.average_probabilities() == before[1]).all()
   assert solver.iteration == before[2]
 
 
 def test_a_run_of_no_iterations_promises_nothing():
-  found = certificate(_solver("kuhn_poker"))
+  found = check_proof(_solver("kuhn_poker"))
   assert found.holds
   assert found.checks == ()
 
@@ -151,7 +151,7 @@ def test_a_run_of_no_iterations_promises_nothing():
 def test_cases_beyond_the_theory_are_reported(settings, note):
   solver = _solver(**{"game": "kuhn_poker", **settings})
   solver.run(10)
-  found = certificate(solver)
+  found = check_proof(solver)
   assert found.holds
   assert any(note in text for text in found.notes)
   assert (found.guarantee is None) == ("horizon" not in settings)
@@ -162,7 +162,7 @@ def test_guarantee_falls_with_the_horizon_as_the_theory_says():
   for horizon in (64, 64 * 16):
     solver = _solver("kuhn_poker", horizon=horizon)
     solver.run(horizon)
-    guarantees.append(certificate(solver).guarantee)
+    guarantees.append(check_proof(solver).guarantee)
   assert guarantees[1] == pytest.approx(guarantees[0] / 16**0.75, rel=0.2)
 
 

@@ -1,4 +1,4 @@
-"""The certificate of adaptive steps: it holds as the theory says, and fails with wrong constants."""
+"""The proof check of adaptive steps: it holds as the theory says, and fails with wrong constants."""
 
 import dataclasses
 
@@ -13,8 +13,8 @@ from rotation import rotated
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, errors
 from spiel_cfr.regret_minimizers.adaptive_oftrl import AdaptiveOFTRL
-from spiel_cfr.stable_predictive import adaptive_steps, certificate
-from spiel_cfr.stable_predictive.certificate import check_run
+from spiel_cfr.stable_predictive import adaptive_steps, check_proof
+from spiel_cfr.stable_predictive.proof_check import check_run
 from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
 _LOCAL = {
@@ -60,7 +60,7 @@ def _names(found):
 def test_theory_holds_on_poker(game, iterations, settings, regularizer):
   solver = spiel_cfr.StablePredictiveCFRSolver(game, regularizer=regularizer, **_SETTINGS[settings])
   solver.run(iterations)
-  found = certificate(solver)
+  found = check_proof(solver)
   assert found.holds, str(found)
   assert _names(found) == _LOCAL | _GAP
   assert found.gap <= found.bound
@@ -88,7 +88,7 @@ def test_theory_holds_on_random_games(game, regularizer, alternating, gamma, del
     delta=delta,
   )
   solver.run(25)
-  found = certificate(solver)
+  found = check_proof(solver)
   assert found.holds, str(found)
 
 
@@ -101,9 +101,9 @@ def test_theory_holds_in_every_form_of_game(form, settings):
   solver.run(30)
   if form.compiled.shared_infosets is not None:
     with pytest.raises(errors.AbstractionError, match="perfect recall"):
-      certificate(solver)
+      check_proof(solver)
     return
-  found = certificate(solver)
+  found = check_proof(solver)
   assert found.holds, str(found)
   zero_sum = solver.compiled_game.is_two_player_constant_sum
   assert _names(found) == _LOCAL | (_GAP if zero_sum else set())
@@ -146,7 +146,7 @@ def test_a_broken_constant_is_noticed(field, factor, name, regularizer):
 
 
 def test_steps_that_are_longer_than_they_say_are_noticed():
-  """Behind the certificate's back: one infoset of the second player."""
+  """Unseen by the proof check: one infoset of the second player."""
   game = spiel_cfr.compile_game("leduc_poker")
   infostate = game.infostates[1][7]
   wrong = game.treeplexes[1].first_infoset + int(game.infosets[1].position[7])
@@ -182,7 +182,7 @@ def test_uniform_averages_of_alternating_updates_need_the_loss_of_updates():
   """Gains of the first player's updates are part of the gap, not of the regrets."""
   solver = spiel_cfr.StablePredictiveCFRSolver("leduc_poker", alternating_updates=True)
   solver.run(100)
-  found = certificate(solver)
+  found = check_proof(solver)
   (gap,) = (check for check in found.checks if check.name.startswith("gap <= sum"))
   # The gap of the averages is what the regrets and the updates say exactly: none is wasted.
   assert gap.ratio == pytest.approx(1.0, abs=1e-9)
@@ -191,7 +191,7 @@ def test_uniform_averages_of_alternating_updates_need_the_loss_of_updates():
 def test_cases_beyond_the_theory_are_reported():
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker(players=3)")
   solver.run(10)
-  found = certificate(solver)
+  found = check_proof(solver)
   assert found.holds, str(found)
   assert any("two players" in text for text in found.notes)
 

@@ -1,9 +1,11 @@
-"""Dynamic thresholding: Hedge with its smallest probabilities replaced by 0, so that subtrees can be pruned.
+"""Hedge, and dynamic thresholding: Hedge with its smallest probabilities replaced by 0, so that subtrees can be pruned.
 
-Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017). Here an infoset drops its
-smallest probabilities up to a total mass M_t, and normalizes the rest. In iteration t this costs a regret of at most
-M_t times the range of utilities. The cumulative regrets of Hedge do not change, so the costs of all iterations add up.
-The paper drops every probability up to M_t / actions^2; docs/theory/ours_and_theirs.md compares the two rules.
+Hedge (Freund and Schapire 1997) is follow-the-regularized-leader with the entropy, without a prediction: see `oftrl`.
+Dynamic thresholding is from Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization"
+(2017). Here an infoset drops its smallest probabilities up to a total mass M_t, and normalizes the rest. In iteration t
+this costs a regret of at most M_t times the range of utilities. The cumulative regrets of Hedge do not change, so the
+costs of all iterations add up. The paper drops every probability up to M_t / actions^2; docs/theory/ours_and_theirs.md
+compares the two rules.
 """
 
 import dataclasses
@@ -13,14 +15,16 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.kernels import inlined
+from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
-from spiel_cfr.regret_minimizers.oftrl import Hedge, add_regrets, choose, resume_oftrl
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
+from spiel_cfr.regret_minimizers.oftrl import add_regrets, choose, resume_oftrl
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 
 _ONE = np.uint64(1)
-# Columns of `Block.parameters`: the factor of Hedge's steps, and after Hedge's columns M_t / sqrt(log(actions)).
+# Columns of `Block.parameters`: 1 / sqrt(t), and after the regularizer M_t / sqrt(log(actions)).
 _FACTOR, _DROPPED = 2, 4
 # Line of `Block.scratch` for values that no caller reads.
 _IGNORED_VALUES = 1
@@ -52,6 +56,13 @@ def drop_smallest(block: Block, most: float) -> None:
 
 
 @block_kernel
+def observe_and_choose(block: Block) -> None:
+  """Regret += utility - value;  strategy = argmax of <x, regret> - R(x) / step."""
+  add_regrets(block)
+  choose(block, block.scratch[_IGNORED_VALUES])
+
+
+@block_kernel
 def observe_choose_and_drop(block: Block) -> None:
   """Regret += utility - value;  strategy = that of Hedge, without the smallest probabilities."""
   add_regrets(block)
@@ -60,35 +71,53 @@ def observe_choose_and_drop(block: Block) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class ThresholdedHedge(RegretMinimizer):
-  """Hedge with dynamic thresholding.
+class Hedge(RegretMinimizer):
+  """Hedge, or multiplicative weights. The step of iteration t is the best one for a run of t iterations.
 
-  The strategy of iteration t drops a mass of up to M_t = (C - 1) sqrt(log(actions) / (2 t)). The sum of M_t up to T is
-  at most (C - 1) sqrt(2 T log(actions)). So the first term of the regret bound of `Hedge` grows by at most a factor C.
+      step^t = rate * sqrt(8 log(actions) / t) / payoff range
+
+  With rate 1 and threshold 1, the regret of an infoset is at most the payoff range times
+
+      sqrt(2 T log(actions)) + sqrt(log(actions) / 8)
+
+  (Cesa-Bianchi and Lugosi 2006, theorem 2.3). With a threshold C > 1, the strategy of iteration t drops a mass of up to
+  M_t = (C - 1) sqrt(log(actions) / (2 t)). The sum of M_t up to T is at most (C - 1) sqrt(2 T log(actions)). So the
+  first term of the bound grows by at most a factor C.
 
   Attributes:
-    threshold: C, at least 1. With 1, nothing is dropped.
     rate: the factor on the steps, positive.
+    threshold: C, at least 1. With 1, nothing is dropped.
   """
 
-  threshold: float = 2.0
   rate: float = 1.0
-  observe = observe_choose_and_drop
+  threshold: float = 1.0
   resume = resume_oftrl
   infoset_lines = 1
 
   def __post_init__(self) -> None:
-    arguments.real_number(self.threshold, "threshold", 1.0, sys.float_info.max)
     arguments.positive_number(self.rate, "rate")
+    arguments.real_number(self.threshold, "threshold", 1.0, sys.float_info.max)
+
+  @property
+  def observe(self) -> StepKernel:
+    return observe_and_choose if self.threshold == 1.0 else observe_choose_and_drop
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns the parameters of Hedge, and M / sqrt(log(actions)) for the next strategy."""
-    # Iteration t chooses the strategy of t + 1.
+    """Returns the tie tolerance, 0 for no prediction, 1 / sqrt(t), 0 for the entropy, and M / sqrt(log(actions))."""
+    # Iteration t chooses the strategy of t + 1, from the utilities of t iterations.
     dropped = (self.threshold - 1.0) / np.sqrt(2.0 * (iterations + 1.0))
-    return np.column_stack([Hedge(self.rate).parameters(iterations, game), dropped])
+    return parameter_rows(iterations, game, 0.0, 1.0 / np.sqrt(iterations), 0.0, dropped)
 
+  @typed
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:
-    return Hedge(self.rate).initial_infoset_state(game)
+    """Returns the steps of the first iteration, shape (1, infosets)."""
+    actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
+    return np.asarray(self.scale(game.payoff_range) * np.sqrt(8.0 * np.log(actions)))[None]
+
+  def scale(self, payoff_range: tuple[float, float]) -> float:
+    """Returns rate / payoff range. If all payoffs are equal it is 0, so that all strategies stay uniform."""
+    low, high = payoff_range
+    return self.rate / (high - low) if high > low else 0.0
 
   def gap(self, iteration: int, game: CompiledGame) -> Float64s:
     """Returns how far below the largest regret of its infoset an action's regret must be to be dropped.

@@ -1,7 +1,7 @@
-"""Certificate of a run of stable-predictive CFR: a check of every inequality of its theory.
+"""Proof check of a run of stable-predictive CFR: every inequality of the theory, with the numbers of the run.
 
-The certificate repeats the run from its first iteration in single steps, which gives the same strategies bit for bit.
-So a solver pays nothing before a certificate is requested. `paper_checks` and `adaptive_checks` have the inequalities
+The proof check repeats the run from its first iteration in single steps, which gives the same strategies bit for bit.
+So a solver pays nothing before a proof check is requested. `paper_checks` and `adaptive_checks` have the inequalities
 of infosets and of players. This module adds those of the gap, the NashConv of the average strategies.
 """
 
@@ -31,7 +31,7 @@ _ROUNDING_ERRORS = 100
 
 
 @dataclasses.dataclass(frozen=True)
-class Check:
+class CheckedInequality:
   """The result of the check of one inequality, at all points and iterations.
 
   If the inequality holds, the reported point and iteration are those where the measured value is the largest fraction
@@ -65,8 +65,8 @@ class Check:
 
 
 @dataclasses.dataclass(frozen=True)
-class Certificate:
-  """The result of `stable_predictive.certificate`.
+class ProofCheck:
+  """The result of `stable_predictive.check_proof`.
 
   Attributes:
     checks: the checked inequalities.
@@ -78,7 +78,7 @@ class Certificate:
     notes: the limits of the theory for this run, as sentences.
   """
 
-  checks: tuple[Check, ...]
+  checks: tuple[CheckedInequality, ...]
   iterations: int
   gap: float
   guarantee: float | None
@@ -91,7 +91,7 @@ class Certificate:
     return not self.broken
 
   @property
-  def broken(self) -> tuple[Check, ...]:
+  def broken(self) -> tuple[CheckedInequality, ...]:
     """The inequalities that are violated."""
     return tuple(check for check in self.checks if not check.holds)
 
@@ -107,7 +107,7 @@ class Certificate:
     return "\n".join([head, *map(str, self.checks), *self.notes])
 
 
-def certificate(solver: Solver) -> Certificate:
+def check_proof(solver: Solver) -> ProofCheck:
   """Checks a run so far against all inequalities of the theory.
 
   It repeats the run in single steps. In a small game, a step takes about a thousand times as long as an iteration.
@@ -125,7 +125,7 @@ def certificate(solver: Solver) -> Certificate:
   assert isinstance(solver, FullWidthSolver)
   if solver.compiled_game.shared_infosets is not None:
     raise errors.AbstractionError(
-      f"In {solver.compiled_game} infosets are shared (imperfect recall), and the theorems that certificates check "
+      f"In {solver.compiled_game} infosets are shared (imperfect recall), and the theorems that `check_proof` checks "
       "are about perfect recall. Use buckets that remember the player's own actions."
     )
   if solver.state.locked.any():
@@ -134,16 +134,17 @@ def certificate(solver: Solver) -> Certificate:
     )
   if solver.warm_iterations:
     raise errors.WarmStartError(
-      "The theory covers runs from the first iteration, and this one began from a policy. Certify a run without a warm "
+      "The theory covers runs from the first iteration, and this one began from a policy. Check a run without a warm "
       "start: solver.reset()."
     )
   return check_run(solver, constants)
 
 
-def check_run(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> Certificate:
+def check_run(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> ProofCheck:
   """Repeats a run and checks it against the inequalities with these constants."""
   game = solver.compiled_game
-  report = _Report(max(_LEAST_ROUNDING, _ROUNDING_ERRORS * solver.precision))
+  precision = float(np.finfo(game.dtype).eps)
+  report = _Report(max(_LEAST_ROUNDING, _ROUNDING_ERRORS * precision))
   players = _player_checks(solver, constants, report.relative_rounding)
   replica = FullWidthSolver(game, **solver.constructor_arguments())
   for t in range(1, solver.iteration + 1):
@@ -162,7 +163,7 @@ def check_run(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) ->
       report.add(inequality, solver.iteration)
     notes = _notes_on_horizon(solver, constants)
   checks = tuple(report.checks.values())
-  return Certificate(checks, solver.iteration, gap, guarantee, bound, tuple(notes))
+  return ProofCheck(checks, solver.iteration, gap, guarantee, bound, tuple(notes))
 
 
 class _Report:
@@ -175,7 +176,7 @@ class _Report:
 
   def __init__(self, relative_rounding: float) -> None:
     self.relative_rounding = relative_rounding
-    self.checks: dict[str, Check] = {}
+    self.checks: dict[str, CheckedInequality] = {}
 
   def add(self, inequality: Inequality, iteration: int) -> None:
     """Keeps the worst case of an inequality so far, or its first violation."""
@@ -187,7 +188,7 @@ class _Report:
     is_violated = ~(values <= bounds * (1 + self.relative_rounding) + rounding)
     worst = int(np.argmax(np.where(is_violated, np.inf, ratios)))
     if previous is None or is_violated[worst] or ratios[worst] > previous.ratio:
-      self.checks[name] = Check(
+      self.checks[name] = CheckedInequality(
         name=name,
         holds=not is_violated[worst],
         ratio=float(ratios[worst]),

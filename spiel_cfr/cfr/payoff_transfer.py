@@ -1,8 +1,9 @@
-"""Regret transfer: CFR in a game with other payoffs, started from the regrets of earlier play under these payoffs.
+"""Transfer of a solver to a game with other payoffs: by a warm start from its policy, or by its regrets.
 
-Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014). Let R be the regrets of T iterations, computed
-with the new payoffs. They are discounted to w R, which counts for w T iterations. The factor w is the largest number up
-to 1 for which w R satisfies the bound on the regrets of w T iterations in the new game: at every infoset j
+Regret transfer is for CFR, and starts from the regrets of earlier play under the new payoffs (Brown and Sandholm,
+"Regret Transfer and Parameter Optimization", 2014). Let R be the regrets of T iterations, computed with the new
+payoffs. They are discounted to w R, which counts for w T iterations. The factor w is the largest number up to 1 for
+which w R satisfies the bound on the regrets of w T iterations in the new game: at every infoset j
 
     sum_a max(w R(ja), 0)^2 <= w T (2 D_j)^2 |A_j|,        D_j a bound on the utilities at j.
 
@@ -10,42 +11,69 @@ A solver does not keep the strategies of its iterations. So they are repeated, e
 pass for the new payoffs.
 """
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
 from spiel_cfr.cfr import recipes
 from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.cfr import FullWidthSolver
+from spiel_cfr.cfr.restarts import Restarted
+from spiel_cfr.cfr.substitute_regrets import MOST
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
+from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
+from spiel_cfr.regret_minimizers.regret_minimizer import WarmForm
 
 
-@runtime_checkable
-class Repeatable(Protocol):
-  """The part of a full-width solver that regret transfer depends on."""
+def transfer(
+  solver: FullWidthSolver | Restarted,
+  game: AnyGame,
+  iterations: int | None = None,
+  form: WarmForm | None = None,
+  keep_average: bool = True,
+  rule: Literal["policy", "regrets"] = "policy",
+) -> Any:
+  """Makes a solver of the same kind for a game with other payoffs, started from the average policy of `solver`.
 
-  compiled_game: CompiledGame
-  minimizer: Any
-  averaging: Averaging
-  alternating_updates: bool
-  iteration: int
-  warm_iterations: int
+  Args:
+    solver: a full-width solver, or one with restarts, which stays as it is.
+    game: a compiled game with the same infosets, or an argument of `compile_game`.
+    iterations: the number of iterations that the policy counts for, see `warm_start.plan`.
+    form: see `warm_start.plan`.
+    keep_average: whether the policy enters the average, with the weight of these iterations. Use False if the policy
+      is worse than the result you want.
+    rule: "policy" for a warm start from the average policy. "regrets", for CFR only, repeats the solver's iterations
+      with the new payoffs and discounts their regrets, see the module; it takes no `form` and keeps the average.
 
-  def description(self) -> dict[str, Any]:
-    """Returns the recipe of the solver as JSON."""
+  Raises:
+    ArgumentError: `solver` is not a full-width solver, an argument is invalid, or an argument of the solver's
+      constructor can't be written as JSON.
 
-  def current_probabilities(self) -> Float64s:
-    """Returns the current policy in behavioral form."""
+  It also raises the errors of `warm_start.plan` and `compile_game`.
+  """
+  if not isinstance(solver, FullWidthSolver | Restarted):
+    raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")
+  arguments.one_of(rule, "rule", ("policy", "regrets"))
+  if rule == "regrets":
+    if form is not None or not keep_average or not isinstance(solver, FullWidthSolver):
+      raise errors.ArgumentError(
+        f"rule='regrets' is for CFRSolver, not {solver!r}; it takes no form, and keeps the average."
+      )
+    if iterations is not None:
+      iterations = arguments.integer(iterations, "iterations", 1, MOST)
+    return transfer_regrets(solver, compile_game(game), iterations)
+  result = recipes.make(solver.description(), compile_game(game))
+  result.warm_start(solver, iterations, form, keep_average)
+  return result
 
-  def average_sequence_form(self) -> Float64s:
-    """Returns the average policy in sequence form."""
 
-
-def transfer_regrets(solver: Repeatable, game: CompiledGame, iterations: int | None) -> Any:
+def transfer_regrets(solver: FullWidthSolver, game: CompiledGame, iterations: int | None) -> Any:
   """Makes a CFR solver of a game with other payoffs, with the discounted regrets of the play of `solver` there.
 
   Args:
@@ -73,7 +101,7 @@ def transfer_regrets(solver: Repeatable, game: CompiledGame, iterations: int | N
   return result
 
 
-def repeated_regrets(solver: Repeatable, game: CompiledGame) -> Float64s:
+def repeated_regrets(solver: FullWidthSolver, game: CompiledGame) -> Float64s:
   """Repeats a solver's iterations, and returns their regrets under the payoffs of `game`, shape (sequences,).
 
   Raises:
