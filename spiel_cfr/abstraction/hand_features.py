@@ -58,18 +58,15 @@ def hand_equities(
   cluster_of = np.unique(cluster_of, return_inverse=True)[1]
   # Shape (hands of the other player, clusters): 1 if the hand is in the cluster.
   membership = np.eye(int(cluster_of.max(initial=0)) + 1)[cluster_of]
-  later_boards = range(1, len(tree.boards))
-  if board or not later_boards:
-    wins, total = _wins(tree, player, board, membership)
-  else:
-    wins, total = np.zeros((2, len(tree.boards[0].hands[player]), membership.shape[1]))
-    for number in later_boards:
-      # The numbers, on the first board, of the hands on this board.
-      hands = tree.infoset_offsets(player, 0, number)
-      opponents = tree.infoset_offsets(1 - player, 0, number)
-      wins_here, total_here = _wins(tree, player, number, membership[opponents])
-      wins[hands] += wins_here
-      total[hands] += total_here
+  wins, total = np.zeros((2, len(tree.boards[board].hands[player]), membership.shape[1]))
+  for number in [board] if board else range(1, len(tree.boards)) or [0]:
+    # The numbers, on `board`, of the hands on the board at the showdown.
+    hands, opponents = (
+      tree.infoset_offsets(owner, board, number) for owner in (player, 1 - player)
+    )
+    wins_here, total_here = _wins(tree, player, number, membership[opponents])
+    wins[hands] += wins_here
+    total[hands] += total_here
   result: Float64s = np.divide(wins, total, out=np.full(total.shape, 0.5), where=total > 0)
   return result
 

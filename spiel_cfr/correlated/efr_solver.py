@@ -87,7 +87,7 @@ class EFRSolver(GradientSolver[EFRState]):
 
   def _update_strategy(self, state: EFRState, *, learns: bool) -> None:
     """Chooses the next strategy if `learns`, and computes the reach probabilities and the sequence form."""
-    self._table.update_strategy(state.regrets, state.strategy, state.reach, learns=learns)
+    self._table.update(state.regrets, state.strategy, state.reach, learns=learns)
     state.point[:] = state.reach[: len(state.point)]
 
   def refresh(self) -> None:

@@ -328,7 +328,7 @@ class EmpiricalPlay:
     weight = float(arguments.weights(weight, "weight"))
     game, strategy = self.compiled_game, read_policy(self.compiled_game, policy)
     reach = self._table.new_reach()
-    self._table.update_strategy(self._regrets, strategy, reach, learns=False)
+    self._table.update(self._regrets, strategy, reach, learns=False)
     utility = gradients(game, reach[: game.end])
     self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
     self._table.add(self._regrets, strategy, utility, reach, weight)

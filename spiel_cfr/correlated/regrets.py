@@ -307,9 +307,7 @@ class DeviationRegrets:
     """Returns an array for the probability of each node of `Memories`, filled with zeros, shape (nodes,)."""
     return np.zeros(self.game.end + len(self.memories.action_list_last))
 
-  def update_strategy(
-    self, regrets: Float64s, strategy: Float64s, reach: Float64s, *, learns: bool
-  ) -> None:
+  def update(self, regrets: Float64s, strategy: Float64s, reach: Float64s, *, learns: bool) -> None:
     """Overwrites `reach` with the probabilities of nodes under a strategy.
 
     If `learns`, first overwrites `strategy` with the next strategy.
