@@ -24,7 +24,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, range_starts
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
 from spiel_cfr.abstraction.hand_buckets import HandBuckets, check_whole_public_game, merge_hands
-from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
+from spiel_cfr.games.compiled.abstraction_map import AbstractionMap, count_alike
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out_arrays
 from spiel_cfr.games.compiled.infosets import Infosets
@@ -217,7 +217,7 @@ def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
   return _Refined(
     sequences,
     np.append(0, first_sequences[infosets][infoset_of_action] + slots),
-    _count_copies(infoset_of_action, slots, parents.tolist()),
+    _count_copies(original.num_actions, slots, parents),
     infosets,
     np.where(refined_above >= 0, first_sequences[refined_above] + refined_slots, 0),
     num_actions,
@@ -241,22 +241,19 @@ def _find_below_own_bucket(labels: Int64s, above: Int64s) -> int | None:
   return None
 
 
-def _count_copies(infoset_of_action: Int64s, slots: Int64s, parents: list[int]) -> Float64s:
+def _count_copies(num_actions: Int64s, slots: Int64s, parents: Int64s) -> Float64s:
   """Returns the number m of the module's docstring for each sequence of a player, in order of discovery.
 
   It is the product, over the actions of the sequence, of the number of actions of the infoset in the same slot.
 
   Args:
-    infoset_of_action: shape (actions,). The infoset of each action.
+    num_actions: shape (infosets,). The number of actions of each infoset.
     slots: shape (actions,). The slot of each action.
-    parents: the sequence above each infoset.
+    parents: shape (infosets,). The sequence above each infoset.
   """
-  pairs = infoset_of_action * (1 + int(slots.max(initial=0))) + slots
-  _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-  num_merged = counts[pair].astype(np.float64)
-  copies = np.ones(1 + len(slots))
+  num_merged, copies = count_alike(slots, num_actions), np.ones(1 + len(slots))
   if (num_merged > 1).any():
-    for infoset, parent in enumerate(parents):
-      here = slice(*np.searchsorted(infoset_of_action, [infoset, infoset + 1]).tolist())
-      copies[1:][here] = copies[parent] * num_merged[here]
+    ends = np.cumsum(num_actions)
+    for parent, begin, end in zip(parents, ends - num_actions, ends, strict=True):
+      copies[1 + begin : 1 + end] = copies[parent] * num_merged[begin:end]
   return copies
