@@ -131,3 +131,7 @@ class DoubtfulGameWarning(UserWarning):
 
 class NoSolutionError(SpielCFRError, ArithmeticError):
   """A linear program has no solution, or a computation did not reach one."""
+
+
+class InfeasibleError(NoSolutionError):
+  """No variables satisfy all constraints of a linear program."""

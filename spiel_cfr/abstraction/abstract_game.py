@@ -20,11 +20,11 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s, range_starts
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
 from spiel_cfr.abstraction.hand_buckets import HandBuckets, check_whole_public_game, merge_hands
-from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
+from spiel_cfr.games.compiled.abstraction_map import AbstractionMap, count_alike
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out_arrays
 from spiel_cfr.games.compiled.infosets import Infosets
@@ -172,59 +172,6 @@ class _Refined(NamedTuple):
   labels: Int64s
 
 
-class _RefinedInfosets:
-  """Growing lists of a player's infosets in the refined game, in order of discovery.
-
-  Lists are several times faster here than arrays.
-
-  Attributes:
-    infosets: list of int. The refined game's infoset of each infoset of the full game that has been added.
-    parents: list of int. The sequence above each infoset of the refined game.
-    first_sequences: list of int. The first sequence of each infoset of the refined game.
-    num_actions: list of int. The number of actions of each infoset of the refined game.
-    labels: list of int. The bucket of each infoset of the refined game.
-  """
-
-  def __init__(self) -> None:
-    self.infosets: list[int] = []
-    self.parents: list[int] = []
-    self.first_sequences: list[int] = []
-    self.num_actions: list[int] = []
-    self.labels: list[int] = []
-    # The refined game's infoset above each of its infosets, or -1.
-    self._above: list[int] = []
-    # (bucket, sequence above) -> infoset of the refined game.
-    self._numbers: dict[tuple[int, int], int] = {}
-    self._end = 1
-
-  def add(self, label: int, num_actions: int, above: int, slot: int) -> bool:
-    """Adds the next infoset of the full game; returns False if it is below another infoset of its bucket.
-
-    Args:
-      label: the bucket of the infoset.
-      num_actions: the number of actions of the bucket.
-      above: the full game's infoset above the infoset, or -1.
-      slot: the bucket's action at that infoset above that leads to the infoset.
-    """
-    infoset_above = self.infosets[above] if above >= 0 else -1
-    parent = self.first_sequences[infoset_above] + slot if above >= 0 else 0
-    infoset = self._numbers.setdefault((label, parent), len(self._numbers))
-    if infoset == len(self.parents):
-      ancestor = infoset_above
-      while ancestor >= 0:
-        if self.labels[ancestor] == label:
-          return False
-        ancestor = self._above[ancestor]
-      self.parents.append(parent)
-      self.first_sequences.append(self._end)
-      self.num_actions.append(num_actions)
-      self.labels.append(label)
-      self._above.append(infoset_above)
-      self._end += num_actions
-    self.infosets.append(infoset)
-    return True
-
-
 def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
   """Returns the refinement of a player's infosets by their buckets.
 
@@ -232,58 +179,81 @@ def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
     ImperfectRecallError: an infoset is below another infoset of its bucket.
   """
   original, tree = full.infosets[player], full.treeplexes[player]
-  begin = sum(len(infosets.actions) for infosets in full.infosets[:player])
-  action_sequences = full.all_action_sequences[begin : begin + len(original.actions)]
   # From here on, sequences are numbered in order of discovery; 0 is the empty sequence.
-  sequences = np.append(np.array([tree.root]), action_sequences)
+  sequences = np.append(np.array([tree.root]), original.action_sequences)
   number = np.zeros(tree.end, np.int64)
   number[sequences] = np.arange(len(sequences))
-  parents = number[tree.parent[original.position]].tolist()
+  parents = number[tree.parent[original.position]]
   labels, slots = buckets.labels[player], buckets.slots[player]
   infoset_of_action = np.repeat(np.arange(len(labels)), original.num_actions)
+  # The last infoset before each infoset, and the slot of the action there; -1 and 0 if there is none.
+  infoset_above = np.append(-1, infoset_of_action)[parents]
+  slot_above = np.append(0, slots)[parents]
+
+  # (bucket, refined infoset above, slot of the action there) -> infoset of the refined game, in order of discovery.
+  refined: dict[tuple[int, int, int], int] = {}
+  infosets_so_far: list[int] = []
+  for label, above, slot in zip(
+    labels.tolist(), infoset_above.tolist(), slot_above.tolist(), strict=True
+  ):
+    key = label, infosets_so_far[above] if above >= 0 else -1, slot
+    infosets_so_far.append(refined.setdefault(key, len(refined)))
+  infosets = np.array(infosets_so_far, np.int64)
+  # The infoset of the full game that is the first to become each infoset of the refined game.
+  first_infoset = np.unique(infosets, return_index=True)[1]
+  refined_labels, refined_above, refined_slots = np.array(list(refined), np.int64).reshape(-1, 3).T
+  forgetful = _find_below_own_bucket(refined_labels, refined_above)
+  if forgetful is not None:
+    name = original.infostates[first_infoset[forgetful]]
+    raise errors.ImperfectRecallError(
+      f"Player {player} comes to infostate {name!r} by way of another one of the same bucket. They are before and "
+      "after an action of its own and can't play alike: give them different buckets, for example by the number of "
+      "own actions."
+    )
   num_slots = np.zeros(len(labels), np.int64)
   np.maximum.at(num_slots, infoset_of_action, slots + 1)
-
-  # The infoset and the slot at the end of each sequence; -1 and 0 for the empty sequence.
-  last_infoset, last_slot = [-1, *infoset_of_action.tolist()], [0, *slots.tolist()]
-  refined = _RefinedInfosets()
-  for label, parent, count in zip(labels.tolist(), parents, num_slots.tolist(), strict=True):
-    if not refined.add(label, count, last_infoset[parent], last_slot[parent]):
-      name = original.infostates[len(refined.infosets)]
-      raise errors.ImperfectRecallError(
-        f"Player {player} comes to infostate {name!r} by way of another one of the same bucket. They are before and "
-        "after an action of its own and can't play alike: give them different buckets, for example by the number of "
-        "own actions."
-      )
-  infosets = np.array(refined.infosets, np.int64)
-  first_sequences = np.array(refined.first_sequences, np.int64)
+  num_actions = num_slots[first_infoset]
+  first_sequences = 1 + range_starts(num_actions)
   return _Refined(
     sequences,
     np.append(0, first_sequences[infosets][infoset_of_action] + slots),
-    _count_copies(infoset_of_action, slots, parents),
+    _count_copies(original.num_actions, slots, parents),
     infosets,
-    np.array(refined.parents, np.int64),
-    np.array(refined.num_actions, np.int64),
-    np.array(refined.labels, np.int64),
+    np.where(refined_above >= 0, first_sequences[refined_above] + refined_slots, 0),
+    num_actions,
+    refined_labels,
   )
 
 
-def _count_copies(infoset_of_action: Int64s, slots: Int64s, parents: list[int]) -> Float64s:
+def _find_below_own_bucket(labels: Int64s, above: Int64s) -> int | None:
+  """Returns an infoset that is below another infoset of its bucket; None if there is none.
+
+  Args:
+    labels: shape (infosets,). The bucket of each infoset.
+    above: shape (infosets,). The player's infoset above each infoset, or -1.
+  """
+  ancestors = above
+  while (ancestors >= 0).any():
+    is_same = (ancestors >= 0) & (labels[ancestors] == labels)
+    if is_same.any():
+      return int(is_same.argmax())
+    ancestors = np.where(ancestors >= 0, above[ancestors], -1)
+  return None
+
+
+def _count_copies(num_actions: Int64s, slots: Int64s, parents: Int64s) -> Float64s:
   """Returns the number m of the module's docstring for each sequence of a player, in order of discovery.
 
   It is the product, over the actions of the sequence, of the number of actions of the infoset in the same slot.
 
   Args:
-    infoset_of_action: shape (actions,). The infoset of each action.
+    num_actions: shape (infosets,). The number of actions of each infoset.
     slots: shape (actions,). The slot of each action.
-    parents: the sequence above each infoset.
+    parents: shape (infosets,). The sequence above each infoset.
   """
-  pairs = infoset_of_action * (1 + int(slots.max(initial=0))) + slots
-  _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-  num_merged = counts[pair].astype(np.float64)
-  copies = np.ones(1 + len(slots))
+  num_merged, copies = count_alike(slots, num_actions), np.ones(1 + len(slots))
   if (num_merged > 1).any():
-    for infoset, parent in enumerate(parents):
-      here = slice(*np.searchsorted(infoset_of_action, [infoset, infoset + 1]).tolist())
-      copies[1:][here] = copies[parent] * num_merged[here]
+    ends = np.cumsum(num_actions)
+    for parent, begin, end in zip(parents, ends - num_actions, ends, strict=True):
+      copies[1 + begin : 1 + end] = copies[parent] * num_merged[begin:end]
   return copies

@@ -92,10 +92,9 @@ class ListedSubsets:
     is_listed = _actions_above(whole, leaves) & kept
     # Sequences of the smaller game are numbered in order of discovery; 0 is the empty sequence.
     number = np.zeros(whole.end, np.uint32)
-    names, actions, parents, counts, begin = [], [], [], [], 0
+    names, actions, parents, counts = [], [], [], []
     for infosets, tree in zip(whole.infosets, whole.treeplexes, strict=True):
-      sequences = all_sequences[begin : begin + len(infosets.actions)]
-      begin += len(infosets.actions)
+      sequences = infosets.action_sequences
       number[sequences[is_listed[sequences]]] = 1 + np.arange(is_listed[sequences].sum())
       infoset_of_action = np.repeat(np.arange(len(infosets.num_actions)), infosets.num_actions)
       kept_infosets, count = np.unique(infoset_of_action[is_listed[sequences]], return_counts=True)

@@ -26,6 +26,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.infosets import entry_slices
 from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel
 
 # The translations of a history of the whole game, for one player. A translation is a state of the filtered game, its
@@ -114,11 +115,6 @@ def translated_policy(
       actions, or returns different ones at histories of the same infoset.
     PolicyError: the policy is not a policy of the filtered game.
   """
-  for argument in (game, filtered):
-    if not isinstance(argument, CompiledGame):
-      raise errors.ArgumentError(
-        f"game and filtered must be results of compile_game, not {argument!r}."
-      )
   if game.game_string != filtered.game_string:
     raise errors.AbstractionError(f"{filtered} is not {game} with an action filter.")
   probabilities = open_spiel.from_policy(filtered, policy)
@@ -154,7 +150,7 @@ class _TranslatedWalk:
     """
     self._game, self._filtered, self._translate = game, filtered, translate
     self._sequence_form, self._actions = sequence_form, np.concatenate(filtered.actions)
-    self._slices, self._filtered_slices = _action_slices(game), _action_slices(filtered)
+    self._slices, self._filtered_slices = (entry_slices(each.infosets) for each in (game, filtered))
     self.entries = np.full(len(game.all_action_sequences), -1.0)
 
   def run(self) -> None:
@@ -271,15 +267,3 @@ def _after_chance(mixture: _Mixture, outcome: int) -> _Mixture:
     )
     for translation, probability, reach in mixture
   ]
-
-
-def _action_slices(game: CompiledGame) -> list[dict[str, slice]]:
-  """Returns a dictionary for each player: infostate -> slice of its actions, among the actions of all players."""
-  result, begin = [], 0
-  for infosets in game.infosets:
-    starts = begin + np.cumsum(infosets.num_actions) - infosets.num_actions
-    ends = starts + infosets.num_actions
-    slices = map(slice, starts.tolist(), ends.tolist())
-    result.append(dict(zip(infosets.infostates, slices, strict=True)))
-    begin += len(infosets.actions)
-  return result

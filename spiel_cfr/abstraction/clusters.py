@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy  # Python imports `scipy.cluster` at its first use.
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s, range_starts
 from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.abstraction.buckets import Buckets, identity
@@ -49,20 +49,17 @@ def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int =
   solver = CFRPlusSolver(game)
   solver.run(iterations)
   strategy, infoset_of = solver.average_probabilities(), np.full(game.end, -1)
-  # For each player, the sequences of all actions, infoset by infoset.
-  action_sequences = np.split(
-    game.all_action_sequences,
-    np.cumsum([len(infosets.actions) for infosets in game.infosets])[:-1],
-  )
-  for sequences, infosets in zip(action_sequences, game.infosets, strict=True):
-    infoset_of[sequences] = np.repeat(np.arange(len(infosets.num_actions)), infosets.num_actions)
+  for infosets in game.infosets:
+    infoset_of[infosets.action_sequences] = np.repeat(
+      np.arange(len(infosets.num_actions)), infosets.num_actions
+    )
   leaves, _ = merged_leaves(
     game.payoff, game.num_players, np.arange(game.end, dtype=np.uint32), np.ones(game.end)
   )
   labels = []
-  for player, (sequences, infosets) in enumerate(zip(action_sequences, game.infosets, strict=True)):
+  for player, infosets in enumerate(game.infosets):
+    sequences, starts = infosets.action_sequences, range_starts(infosets.num_actions)
     public = public_states(leaves, player, infoset_of, len(infosets.num_actions))
-    starts = np.cumsum(infosets.num_actions) - infosets.num_actions
     label, num_labels = np.zeros(len(public), np.int64), 0
     for members in _groups(infosets.num_actions, infosets.actions, public):
       num_actions = int(infosets.num_actions[members[0]])

@@ -131,7 +131,7 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
       )
     buckets_of_player: list[Int64s] = []
     for number, (board, array) in enumerate(zip(boards, arrays, strict=True)):
-      bucket = _checked_labels(array, len(board.hands[player]))
+      bucket = number_in_order(checked_labels(array, len(board.hands[player])))
       if number:
         # Players remember their bucket on the board before the deal.
         hands_before = game.tree.infoset_offsets(player, board.parent, number)
@@ -142,11 +142,14 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
   return HandBuckets(np.arange(len(boards)), (buckets[0], buckets[1]))
 
 
-def _checked_labels(labels: npt.ArrayLike, count: int) -> Int64s:
-  """Returns the labels of a board's hands, numbered from 0 without gaps."""
-  array = np.asarray(labels)
+def checked_labels(labels: npt.ArrayLike, count: int, name: str = "labels") -> Int64s:
+  """Returns labels as an array; raises ArgumentError unless they are `count` integers."""
+  try:
+    array = np.asarray(labels)
+  except ValueError:  # rows of several lengths
+    array = np.zeros(0)
   if array.shape != (count,) or array.dtype.kind not in "iu":
     raise errors.ArgumentError(
-      f"labels must be {count} integers for a board, not {array.dtype} of shape {array.shape}."
+      f"{name} must be {count} integers for a board, one for each hand, not {array.dtype} of shape {array.shape}."
     )
-  return number_in_order(array.astype(np.int64))
+  return array.astype(np.int64)

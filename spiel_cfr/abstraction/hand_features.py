@@ -22,7 +22,7 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
-from spiel_cfr.abstraction.hand_buckets import check_whole_public_game
+from spiel_cfr.abstraction.hand_buckets import check_whole_public_game, checked_labels
 from spiel_cfr.poker.boards import hand_pairs
 from spiel_cfr.poker.hand_tree import HandTree
 from spiel_cfr.poker.public_game import PublicGame
@@ -54,26 +54,19 @@ def hand_equities(
   opponent_hands = tree.boards[board].hands[1 - player]
   cluster_of = np.zeros(len(opponent_hands), np.int64)
   if clusters is not None:
-    cluster_of = arguments.numbers(clusters, "clusters", len(opponent_hands))
-  if cluster_of.shape != opponent_hands.shape or cluster_of.dtype.kind not in "iu":
-    raise errors.ArgumentError(
-      f"clusters must be {len(opponent_hands)} integers, one for each hand."
-    )
+    cluster_of = checked_labels(clusters, len(opponent_hands), "clusters")
   cluster_of = np.unique(cluster_of, return_inverse=True)[1]
   # Shape (hands of the other player, clusters): 1 if the hand is in the cluster.
   membership = np.eye(int(cluster_of.max(initial=0)) + 1)[cluster_of]
-  later_boards = range(1, len(tree.boards))
-  if board or not later_boards:
-    wins, total = _wins(tree, player, board, membership)
-  else:
-    wins, total = np.zeros((2, len(tree.boards[0].hands[player]), membership.shape[1]))
-    for number in later_boards:
-      # The numbers, on the first board, of the hands on this board.
-      hands = tree.infoset_offsets(player, 0, number)
-      opponents = tree.infoset_offsets(1 - player, 0, number)
-      wins_here, total_here = _wins(tree, player, number, membership[opponents])
-      wins[hands] += wins_here
-      total[hands] += total_here
+  wins, total = np.zeros((2, len(tree.boards[board].hands[player]), membership.shape[1]))
+  for number in [board] if board else range(1, len(tree.boards)) or [0]:
+    # The numbers, on `board`, of the hands on the board at the showdown.
+    hands, opponents = (
+      tree.infoset_offsets(owner, board, number) for owner in (player, 1 - player)
+    )
+    wins_here, total_here = _wins(tree, player, number, membership[opponents])
+    wins[hands] += wins_here
+    total[hands] += total_here
   result: Float64s = np.divide(wins, total, out=np.full(total.shape, 0.5), where=total > 0)
   return result
 
@@ -103,13 +96,13 @@ def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLik
       f"No public cards are dealt in {game}, so that hands do not change; hand_equities compares them."
     )
   arguments.of_type(labels, "labels", Sequence)
-  clusters = [np.asarray(label) for label in labels]
-  sizes = [tree.boards[number].hands[player].shape for number in later_boards]
-  if [cluster_of.shape for cluster_of in clusters] != sizes or any(
-    cluster_of.dtype.kind not in "iu" or cluster_of.min(initial=0) < 0 for cluster_of in clusters
-  ):
+  hands = [board.hands[player] for board in tree.boards[1:]]
+  clusters = [
+    checked_labels(label, len(hands_here)) for label, hands_here in zip(labels, hands, strict=False)
+  ]
+  if len(labels) != len(hands) or any((cluster_of < 0).any() for cluster_of in clusters):
     raise errors.ArgumentError(
-      f"labels must be integers from 0 for {len(sizes)} boards, one for each hand that player {player} may hold there."
+      f"labels must be {len(hands)} arrays of integers from 0, one for each board after the first."
     )
   num_clusters = 1 + max(int(cluster_of.max(initial=0)) for cluster_of in clusters)
   result: Float64s = np.zeros((len(tree.boards[0].hands[player]), num_clusters))

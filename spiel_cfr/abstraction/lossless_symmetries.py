@@ -18,7 +18,7 @@ payoffs by colors have the same gradient. Other sequences have different gradien
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s, aligned_zeros
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s, aligned_zeros, range_starts
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.abstraction.abstract_game import abstract
 from spiel_cfr.abstraction.buckets import Buckets
@@ -87,28 +87,25 @@ class _Colors:
     game: `CompiledGame`. The game.
     rng: `Generator` of NumPy. The source of the random numbers.
     sequences: int64 (n,). All sequences of the game, without padding, in ascending order.
-    infoset: int64 (sequences with padding,). The infoset of each sequence; the number of infosets if it has none.
+    infoset: int64 (sequences with padding,). The infoset of each sequence; -1 if it has none.
     parent: int64 (infosets,). The sequence above each infoset.
     color: int64 (sequences with padding,). The color of each sequence.
-    infoset_color: int64 (infosets + 1,). The color of each infoset; 0 for sequences without an infoset.
+    infoset_color: int64 (infosets + 1,). The color of each infoset; last, 0 for sequences without an infoset.
   """
 
   def __init__(self, game: CompiledGame) -> None:
     self.game = game
     self.rng = np.random.default_rng(0)
-    count = sum(treeplex.num_infosets for treeplex in game.treeplexes)
     self.sequences = np.sort(
       np.concatenate([game.all_action_sequences, [tree.root for tree in game.treeplexes]])
     )
-    self.infoset = np.full(game.end, count)
+    numbers = np.arange(1, 1 + game.num_infosets).astype(np.float64)
+    self.infoset = game.per_sequence(numbers).astype(np.int64) - 1
     player_of_sequence = np.zeros(game.end, np.uint64)
-    player_of_infoset = np.zeros(count, np.uint64)
+    player_of_infoset = np.zeros(game.num_infosets, np.uint64)
     for player, tree in enumerate(game.treeplexes):
       player_of_sequence[tree.root : tree.end] = player
-      for sequences, infosets in tree.infoset_groups():
-        numbers = np.arange(infosets.start, infosets.stop) + tree.first_infoset
-        self.infoset[sequences] = numbers
-        player_of_infoset[numbers] = player
+      player_of_infoset[tree.first_infoset : tree.first_infoset + tree.num_infosets] = player
     self.parent = game.parent.astype(np.int64)
     self.color = _numbered(player_of_sequence)
     self.infoset_color = np.append(_numbered(player_of_infoset), 0)
@@ -157,18 +154,17 @@ class _Colors:
 
   def buckets(self) -> Buckets:
     """Returns the buckets: infosets by their color, with slots in the order of the actions' colors."""
-    labels, slots, begin = [], [], 0
+    labels, slots = [], []
     for tree, infosets in zip(self.game.treeplexes, self.game.infosets, strict=True):
       numbers = infosets.position.astype(np.int64) + tree.first_infoset
       labels.append(number_in_order(self.infoset_color[numbers]))
-      sequences = self.game.all_action_sequences[begin : begin + len(infosets.actions)]
-      begin += len(sequences)
+      sequences = infosets.action_sequences
       infoset_of_action = np.repeat(np.arange(len(numbers)), infosets.num_actions)
       color = self.color[sequences]
       by_color = np.lexsort((color, infoset_of_action))
       # True at an action whose color differs from that of the action before it at the infoset.
       is_new_slot = np.diff(color[by_color], prepend=-1) != 0
-      starts = np.cumsum(infosets.num_actions) - infosets.num_actions
+      starts = range_starts(infosets.num_actions)
       is_new_slot[starts] = False
       rank = np.cumsum(is_new_slot)
       slot = np.empty(len(sequences), np.int64)

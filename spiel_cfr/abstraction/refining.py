@@ -39,9 +39,9 @@ from spiel_cfr.runs.run_schedules import Powers
 _ARRAYS = 5
 # The default target, as a share of the range of payoffs.
 _SHARE_OF_RANGE = 1e-3
-Rule = Literal["policy", "regrets"]
+Continuation = Literal["policy", "regrets"]
 # The default solver of each rule.
-_SOLVERS: dict[Rule, str] = {"policy": "cfr+", "regrets": "cfr_simultaneous"}
+_SOLVERS: dict[Continuation, str] = {"policy": "cfr+", "regrets": "cfr_simultaneous"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ def solve_refining(
   *,
   solver: str | None = None,
   iterations: int = 100_000,
-  rule: Rule = "policy",
+  rule: Continuation = "policy",
 ) -> Refined:
   """Solves a game by dynamic abstraction: solves a smaller game, and adds the missing actions that gain most.
 
@@ -130,7 +130,11 @@ def solve_refining(
   if target is not None:
     target = arguments.real_number(target, "target", 0.0)
   iterations = arguments.positive_integer(iterations, "iterations")
-  _check_arguments(start, solver, rule)
+  arguments.one_of(rule, "rule", tuple(_SOLVERS))
+  if solver is not None:
+    arguments.of_type(solver, "solver", str)
+  if start is not None and not callable(start):
+    raise errors.ArgumentError(f"Begin with an action filter, not with {start!r}.")
   game = compile_game(game)
   if not game.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
@@ -186,15 +190,6 @@ def solve_refining(
   return Refined(game, best, least_nash_conv, refined.small, tuple(history))
 
 
-def _check_arguments(start: Any, solver: str | None, rule: Rule) -> None:
-  """Raises ArgumentError if an argument of `solve_refining` is invalid."""
-  arguments.one_of(rule, "rule", tuple(_SOLVERS))
-  if solver is not None:
-    arguments.of_type(solver, "solver", str)
-  if start is not None and not callable(start):
-    raise errors.ArgumentError(f"Begin with an action filter, not with {start!r}.")
-
-
 def _first_and_last(state: Any, actions: list[int]) -> list[int]:
   """Action filter that keeps the first and the last action."""
   return [actions[0], actions[-1]]
@@ -240,7 +235,9 @@ def _num_bytes(game: CompiledGame) -> int:
   return sum(payoff.num_bytes for payoff in _payoffs(game)) + solver_bytes
 
 
-def _make_solver(name: str, game: CompiledGame, iterations: int, rule: Rule) -> FullWidthSolver:
+def _make_solver(
+  name: str, game: CompiledGame, iterations: int, rule: Continuation
+) -> FullWidthSolver:
   """Returns a solver of the catalogue; raises ArgumentError if it can't start warm or does not fit the rule."""
   entry = catalogue.find(name)
   if entry.wrapper or not issubclass(entry.family, FullWidthSolver):

@@ -245,7 +245,7 @@ class Solver(abc.ABC):
       ArgumentError: there is no such infoset, or the solver has not met it yet, or several players have one.
     """
     owner = owner_of(self.infostates(), infostate, player)
-    return self._snapshots_of([(owner, infostate)])[0]
+    return snapshots(self, [(owner, infostate)])[0]
 
   @synchronized
   def snapshots(self, pattern: str | re.Pattern[str] = "") -> list[Snapshot]:
@@ -261,10 +261,6 @@ class Solver(abc.ABC):
       for infostate in infostates
       if matches(infostate)
     ]
-    return self._snapshots_of(infosets)
-
-  def _snapshots_of(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
-    """Returns snapshots of infosets, given as pairs of the player and the infostate."""
     return snapshots(self, infosets)
 
   @synchronized

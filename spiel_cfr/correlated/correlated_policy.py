@@ -27,6 +27,7 @@ from spiel_cfr.correlated.gaps import (
 )
 from spiel_cfr.correlated.normal_form_gap import normal_form_gap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.infosets import entry_slices
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import player_to_move
@@ -61,25 +62,18 @@ class CorrelatedPolicy(abc.ABC):
     """Returns the probability that each sequence is recommended, shape (sequences,)."""
 
   @functools.cached_property
-  def _infoset_numbers(self) -> list[dict[str, int]]:
-    """For each player, a dictionary: infostate -> number of the infoset, in order of discovery."""
-    return [
-      {infostate: number for number, infostate in enumerate(infostates)}
-      for infostates in self.compiled_game.infostates
-    ]
+  def _entry_slices(self) -> list[dict[str, slice]]:
+    """For each player, a dictionary: infostate -> slice of its actions in arrays over all actions."""
+    return entry_slices(self.compiled_game.infosets)
 
   def _sequences_at(self, player: int, infostate: str) -> Int64s:
     """Returns the sequences of an infoset's actions, as indices of solvers' arrays, shape (actions,)."""
-    infosets, number = (
-      self.compiled_game.infosets[player],
-      self._infoset_numbers[player].get(infostate),
-    )
-    if number is None:
+    entries = self._entry_slices[player].get(infostate)
+    if entries is None:
       raise errors.PolicyError(
         f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
       )
-    first, stride = int(infosets.first_sequence[number]), int(infosets.stride[number])
-    return first + stride * np.arange(infosets.num_actions[number])
+    return self.compiled_game.all_action_sequences[entries]
 
   def marginals(self) -> open_spiel.PolicyDict:
     """Returns the probability of each recommendation at its infoset, as infostate -> action -> probability.

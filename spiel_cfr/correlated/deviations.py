@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import concatenated_ranges
 from spiel_cfr._numba.records import Longs
 from spiel_cfr._util import arguments
 from spiel_cfr._util.copying import FrozenMapping
@@ -103,6 +104,9 @@ class Memories(NamedTuple):
   player's infosets on a path, down to the infoset at which the list ends. Only recalled memories have action lists.
 
   Attributes:
+    sequence: int64 (infosets,). The sequence of action 0 of each infoset.
+    stride: int64 (infosets,). The distance from each action's sequence to the next action's.
+    num_actions: int64 (infosets,). The number of actions of each infoset.
     begin: int64 (infosets + 1,). The first memory of each infoset; last, the number of memories.
     node: int64 (memories,). The node whose probability is the memory's.
     internal: int64 (memories,). 1 if the deviations of a memory are internal, 0 if they are external. At each infoset,
@@ -121,6 +125,9 @@ class Memories(NamedTuple):
     action_list_last: int64 (action lists,). The sequence that ends with the last action of each list.
   """
 
+  sequence: Longs
+  stride: Longs
+  num_actions: Longs
   begin: Longs
   node: Longs
   internal: Longs
@@ -163,10 +170,15 @@ def make_memories(game: CompiledGame, name: str) -> Memories:
   kept = external | internal
   # The number of each memory after memories without deviations are left out; its last entry stands for `NONE`.
   number = np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE)
-  actions = np.array([len(sequences) for sequences in layout.sequences], np.int64)[owner]
+  first, stride, count, num_actions, *_ = game.groups.astype(np.int64).T
+  actions_of_infosets = np.repeat(num_actions, count)
+  actions = actions_of_infosets[owner]
   sizes = np.where(internal, actions**2, actions)[kept]
   _check_size(game, name, sizes.sum())
   return Memories(
+    sequence=concatenated_ranges(first, count),
+    stride=np.repeat(stride, count),
+    num_actions=actions_of_infosets,
     begin=np.searchsorted(owner[kept], np.arange(game.num_infosets + 1)),
     node=node[kept],
     internal=internal[kept].astype(np.int64),

@@ -82,17 +82,17 @@ class EFRSolver(GradientSolver[EFRState]):
       reach=self._table.new_reach(),
       play_values=np.zeros(game.num_players),
     )
-    self._compute_reach(state)
+    self._update_strategy(state, learns=False)
     return state
 
-  def _compute_reach(self, state: EFRState) -> None:
-    """Computes the reach probabilities and the sequence form of the current strategy."""
-    self._table.compute_reach(state.regrets, state.strategy, state.reach)
+  def _update_strategy(self, state: EFRState, *, learns: bool) -> None:
+    """Chooses the next strategy if `learns`, and computes the reach probabilities and the sequence form."""
+    self._table.update(state.regrets, state.strategy, state.reach, learns=learns)
     state.point[:] = state.reach[: len(state.point)]
 
   def refresh(self) -> None:
     super().refresh()
-    self._compute_reach(self.state)
+    self._update_strategy(self.state, learns=False)
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -105,8 +105,7 @@ class EFRSolver(GradientSolver[EFRState]):
     self._table.add(state.regrets, state.strategy, utility, state.reach)
     state.cumulative += state.point
     state.play_values += values
-    self._table.choose_strategy(state.regrets, state.strategy, state.reach)
-    state.point[:] = state.reach[: len(state.point)]
+    self._update_strategy(state, learns=True)
     return values
 
   def current_probabilities(self) -> Float64s:

@@ -41,7 +41,6 @@ from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT
 from spiel_cfr.policies import open_spiel
 
 # The point at which a deviation begins: before the game, at an infoset before the recommendation there, or after it.
@@ -132,7 +131,7 @@ def _best_gains(
     begins: the point at which deviations begin, see `GAP_KINDS`.
     ends: the point at which deviations end, see `GAP_KINDS`.
   """
-  sizes = np.repeat(*game.groups[:, [ACTIONS, COUNT]].astype(np.int64).T).tolist()
+  sizes = memories.num_actions.tolist()
   shapes = list(zip(np.diff(memories.begin).tolist(), sizes, strict=True))
   deviating = [np.zeros(shape) for shape in shapes]
   following = [np.zeros(size) for size in sizes]
@@ -329,7 +328,7 @@ class EmpiricalPlay:
     weight = float(arguments.weights(weight, "weight"))
     game, strategy = self.compiled_game, read_policy(self.compiled_game, policy)
     reach = self._table.new_reach()
-    self._table.compute_reach(self._regrets, strategy, reach)
+    self._table.update(self._regrets, strategy, reach, learns=False)
     utility = gradients(game, reach[: game.end])
     self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
     self._table.add(self._regrets, strategy, utility, reach, weight)

@@ -26,26 +26,23 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import scipy  # Python imports its submodules at their first use.
 
-from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._util import arguments
-from spiel_cfr._util.interrupt import interruptible
 from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy, PlanPolicy
-from spiel_cfr.correlated.correlation_plans import PlayerSequences, RelevantPairs
-from spiel_cfr.evaluation.sequence_form_matrices import payoff_matrix
+from spiel_cfr.correlated.correlation_plans import RelevantPairs, UnpaddedSequences
+from spiel_cfr.evaluation.linear_program import minimize
+from spiel_cfr.evaluation.sequence_form_matrices import payoff_matrix, strategy_constraints
 from spiel_cfr.games.compiling import AnyGame, compile_game
 
 Concept = Literal["EFCE", "EFCCE", "NFCCE"]
 Objective = Literal["welfare", "fairness"] | int
-# HiGHS's smallest feasibility tolerance.
-_TOLERANCE = 1e-10
 
 
 class Triggers(NamedTuple):
   """Triggers of a player under one concept, and the sequences that the player may play after each.
 
   A trigger is a point at which the player may leave the mediator: a recommended action ("EFCE"), an infoset ("EFCCE")
-  or the start of the game ("NFCCE"). Sequences are numbered as in `PlayerSequences`.
+  or the start of the game ("NFCCE"). Sequences are numbered as in `UnpaddedSequences`.
 
   Attributes:
     recommended: int64 (triggers,). The sequence last recommended at each trigger.
@@ -62,7 +59,7 @@ class Triggers(NamedTuple):
   leaving: Int64s
 
 
-def _list_triggers(player_sequences: PlayerSequences, concept: Concept) -> Triggers:
+def _list_triggers(player_sequences: UnpaddedSequences, concept: Concept) -> Triggers:
   """Returns the triggers of a player under a concept."""
   parent, infoset_of = player_sequences.parent, player_sequences.infoset
   ancestors, descendants = player_sequences.lineage
@@ -274,7 +271,6 @@ def _solve_program(
   scale = max(map(abs, pairs.game.payoff_range)) or 1.0
   payoffs = np.array(pairs.payoffs) / scale
   num_values = sum(incentives.later.shape[1] for incentives in constraints)
-  equal, right_side = pairs.constraints
   # Variables: the plan, the values of player 0, those of player 1, and the smaller expected payoff.
   inequalities = _inequalities(constraints, free, payoffs, scale)
   costs = np.zeros(len(pairs) + num_values + 1)
@@ -282,27 +278,7 @@ def _solve_program(
     costs[-1] = -1.0
   else:
     costs[: len(pairs)] = -(payoffs.sum(axis=0) if objective == "welfare" else payoffs[objective])
-  other_variables = scipy.sparse.csr_matrix((equal.shape[0], num_values + 1))
-  result: Any = interruptible(
-    lambda: scipy.optimize.linprog(
-      costs,
-      A_ub=inequalities,
-      b_ub=np.zeros(inequalities.shape[0]),
-      A_eq=scipy.sparse.hstack([equal, other_variables]).tocsc(),
-      b_eq=right_side,
-      bounds=[(0, None)] * len(pairs) + [(None, None)] * num_values + [(None, 1.0)],
-      method="highs-ds",
-      options={
-        "primal_feasibility_tolerance": _TOLERANCE,
-        "dual_feasibility_tolerance": _TOLERANCE,
-      },
-    ),
-    f"linear program of {len(costs):,} variables and {len(right_side) + inequalities.shape[0]:,} constraints",
-  )
-  if result.status != 0:
-    raise errors.NoSolutionError(
-      f"HiGHS did not solve the program: {result.message} Scale the payoffs, or use a smaller game."
-    )
+  result = minimize(costs, inequalities, strategy_constraints(pairs.constraints, num_values + 1))
   # Rounding can make entries slightly negative.
   plan: Float64s = np.maximum(result.x[: len(pairs)], 0.0)
   return plan

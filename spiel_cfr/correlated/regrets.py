@@ -17,52 +17,27 @@ positive regret, times w. Strategies are chosen from the root down, so this w is
 infosets above I. Source: Morrill et al. (2021), algorithm 1.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.kernels import inlined
-from spiel_cfr._numba.records import Count, CountTable, Double, Doubles
+from spiel_cfr._numba.records import Count, Double, Doubles
 from spiel_cfr._numba.steps import Chain, step
 from spiel_cfr.correlated.deviations import Memories, make_memories
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.sequence_form.treeplex import (
-  ACTIONS,
-  COUNT,
-  FIRST_INFOSET,
-  FIRST_SEQUENCE,
-  STRIDE,
-)
 from spiel_cfr.regret_minimizers.regret_minimizer import TIE
 
 # Transition rates of a Markov chain are set to 0 if they are below this share of the largest rate.
 _NEGLIGIBLE = 1e-16
 
 
-@inlined
-def group_layout(groups: Uint64s, group: int) -> tuple[Any, ...]:
-  """Returns the layout of a group of infosets, see `treeplex.Treeplex`.
-
-  Returns:
-    The first sequence, the stride, the number of infosets, the number of actions, and the first infoset, as int64.
-  """
-  line = groups[group]
-  return (
-    np.int64(line[FIRST_SEQUENCE]),
-    np.int64(line[STRIDE]),
-    np.int64(line[COUNT]),
-    np.int64(line[ACTIONS]),
-    np.int64(line[FIRST_INFOSET]),
-  )
-
-
 class RegretUpdate(NamedTuple):
   """The arguments of `add_regrets`.
 
   Attributes:
-    groups: uint64 (groups, 6). The groups of infosets, see `treeplex.Treeplex`.
     memories: `Memories`. The layout of the regrets.
     reach: float64 (nodes,). The probability of each node of `Memories`, from `update_strategy`.
     strategy: float64 (sequences,). The current strategy in behavioral form.
@@ -71,7 +46,6 @@ class RegretUpdate(NamedTuple):
     weight: float. The weight of the iteration.
   """
 
-  groups: CountTable
   memories: Memories
   reach: Doubles
   strategy: Doubles
@@ -83,28 +57,26 @@ class RegretUpdate(NamedTuple):
 @step(RegretUpdate, single=False)
 def add_regrets(record: RegretUpdate) -> None:
   """Adds the weighted regrets of an iteration."""
-  groups, memories, reach, regrets = record.groups, record.memories, record.reach, record.regrets
+  memories, reach, regrets = record.memories, record.reach, record.regrets
   strategy, utility, weight = record.strategy, record.utility, record.weight
-  for group in range(groups.shape[0]):
-    first, stride, count, actions, infoset = group_layout(groups, group)
-    for i in range(count):
-      row = first + i
-      value = 0.0
-      for a in range(actions):
-        value += strategy[row + a * stride] * utility[row + a * stride]
-      for memory in range(memories.begin[infoset + i], memories.begin[infoset + i + 1]):
-        scale, offset = weight * reach[memories.node[memory]], memories.offset[memory]
-        if memories.internal[memory]:
-          for b in range(actions):
-            scale_of_b = scale * strategy[row + b * stride]
-            for a in range(actions):
-              regrets[offset + a] += scale_of_b * (
-                utility[row + a * stride] - utility[row + b * stride]
-              )
-            offset += actions
-        else:
+  for infoset in range(memories.sequence.shape[0]):
+    row, stride = memories.sequence[infoset], memories.stride[infoset]
+    actions = memories.num_actions[infoset]
+    value = 0.0
+    for a in range(actions):
+      value += strategy[row + a * stride] * utility[row + a * stride]
+    for memory in range(memories.begin[infoset], memories.begin[infoset + 1]):
+      scale, offset = weight * reach[memories.node[memory]], memories.offset[memory]
+      if memories.internal[memory]:
+        for b in range(actions):
+          scale_of_b = scale * strategy[row + b * stride]
           for a in range(actions):
-            regrets[offset + a] += scale * (utility[row + a * stride] - value)
+            gain = utility[row + a * stride] - utility[row + b * stride]
+            regrets[offset + a] += scale_of_b * gain
+          offset += actions
+      else:
+        for a in range(actions):
+          regrets[offset + a] += scale * (utility[row + a * stride] - value)
 
 
 @inlined
@@ -241,7 +213,6 @@ class StrategyUpdate(NamedTuple):
   """The arguments of `update_strategy`.
 
   Attributes:
-    groups: uint64 (groups, 6). The groups of infosets, see `treeplex.Treeplex`.
     memories: `Memories`. The layout of the regrets.
     ties: float64 (infosets,). The largest regret that counts as 0 at each infoset.
     regrets: float64 (regrets,). The cumulative regrets.
@@ -250,7 +221,6 @@ class StrategyUpdate(NamedTuple):
     learns: bool. True to choose a new strategy, False to compute only `reach`.
   """
 
-  groups: CountTable
   memories: Memories
   ties: Doubles
   regrets: Doubles
@@ -262,43 +232,42 @@ class StrategyUpdate(NamedTuple):
 @step(StrategyUpdate, single=False)
 def update_strategy(record: StrategyUpdate) -> None:
   """Chooses strategies from the root down if `learns`, and computes the probability of each node of `Memories`."""
-  groups, memories, ties, regrets = record.groups, record.memories, record.ties, record.regrets
+  memories, ties, regrets = record.memories, record.ties, record.regrets
   strategy, reach, learns = record.strategy, record.reach, record.learns
   num_sequences, most_actions = strategy.shape[0], 1
-  for group in range(groups.shape[0]):
-    most_actions = max(most_actions, group_layout(groups, group)[3])
+  for infoset in range(memories.num_actions.shape[0]):
+    most_actions = max(most_actions, memories.num_actions[infoset])
   internal = np.empty((most_actions, most_actions))
   reachable = np.empty((most_actions, most_actions))
   external, result = np.empty(most_actions), np.empty(most_actions)
   members = np.empty(most_actions, np.int64)
-  for group in range(groups.shape[0]):
-    first, stride, count, actions, first_infoset = group_layout(groups, group)
-    for i in range(count):
-      row, infoset = first + i, first_infoset + i
-      if learns:
-        external_total, internal_total = _sum_deviations(
-          memories, infoset, actions, reach, regrets, ties[infoset], external, internal
-        )
-        if internal_total > 0.0:
-          # An external deviation to a is an internal one from every action b.
-          for a in range(actions):
-            for b in range(actions):
-              internal[b, a] += external[a]
-          _fixed_point(internal, reachable, members, actions, result)
+  for infoset in range(memories.sequence.shape[0]):
+    row, stride = memories.sequence[infoset], memories.stride[infoset]
+    actions = memories.num_actions[infoset]
+    if learns:
+      external_total, internal_total = _sum_deviations(
+        memories, infoset, actions, reach, regrets, ties[infoset], external, internal
+      )
+      if internal_total > 0.0:
+        # An external deviation to a is an internal one from every action b.
         for a in range(actions):
-          if internal_total <= 0.0:
-            result[a] = external[a] / external_total if external_total > 0.0 else 1.0 / actions
-          strategy[row + a * stride] = result[a]
-      sequence_above = memories.sequence_above[infoset]
+          for b in range(actions):
+            internal[b, a] += external[a]
+        _fixed_point(internal, reachable, members, actions, result)
       for a in range(actions):
-        sequence = row + a * stride
-        reach[sequence] = reach[sequence_above] * strategy[sequence]
-      for number in range(
-        memories.action_list_begin[infoset], memories.action_list_begin[infoset + 1]
-      ):
-        reach[num_sequences + number] = (
-          reach[memories.action_list_parent[number]] * strategy[memories.action_list_last[number]]
-        )
+        if internal_total <= 0.0:
+          result[a] = external[a] / external_total if external_total > 0.0 else 1.0 / actions
+        strategy[row + a * stride] = result[a]
+    sequence_above = memories.sequence_above[infoset]
+    for a in range(actions):
+      sequence = row + a * stride
+      reach[sequence] = reach[sequence_above] * strategy[sequence]
+    for number in range(
+      memories.action_list_begin[infoset], memories.action_list_begin[infoset + 1]
+    ):
+      reach[num_sequences + number] = (
+        reach[memories.action_list_parent[number]] * strategy[memories.action_list_last[number]]
+      )
 
 
 class DeviationRegrets:
@@ -338,21 +307,13 @@ class DeviationRegrets:
     """Returns an array for the probability of each node of `Memories`, filled with zeros, shape (nodes,)."""
     return np.zeros(self.game.end + len(self.memories.action_list_last))
 
-  def choose_strategy(self, regrets: Float64s, strategy: Float64s, reach: Float64s) -> None:
-    """Overwrites `strategy` with the next strategy, and `reach` with the probabilities of nodes under it."""
-    self._update(regrets, strategy, reach, learns=True)
+  def update(self, regrets: Float64s, strategy: Float64s, reach: Float64s, *, learns: bool) -> None:
+    """Overwrites `reach` with the probabilities of nodes under a strategy.
 
-  def compute_reach(self, regrets: Float64s, strategy: Float64s, reach: Float64s) -> None:
-    """Overwrites `reach` with the probabilities of nodes under `strategy`, which stays as it is."""
-    self._update(regrets, strategy, reach, learns=False)
-
-  def _update(
-    self, regrets: Float64s, strategy: Float64s, reach: Float64s, *, learns: bool
-  ) -> None:
+    If `learns`, first overwrites `strategy` with the next strategy.
+    """
     reach[[tree.root for tree in self.game.treeplexes]] = 1.0
-    arguments = StrategyUpdate(
-      self.game.groups, self.memories, self._ties, regrets, strategy, reach, learns
-    )
+    arguments = StrategyUpdate(self.memories, self._ties, regrets, strategy, reach, learns)
     Chain([update_strategy.on(arguments)]).run()
 
   def add(
@@ -364,7 +325,5 @@ class DeviationRegrets:
     weight: float = 1.0,
   ) -> None:
     """Adds the weighted regrets of a strategy to `regrets`, given its `reach` and its `utility`."""
-    arguments = RegretUpdate(
-      self.game.groups, self.memories, reach, strategy, utility, regrets, weight
-    )
+    arguments = RegretUpdate(self.memories, reach, strategy, utility, regrets, weight)
     Chain([add_regrets.on(arguments)]).run()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Bools, Float64s
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._numba.records import Doubles
 from spiel_cfr._numba.steps import Chain, step
 from spiel_cfr.deep_cfr.features import Encoder, all_features
@@ -21,25 +21,20 @@ from spiel_cfr.deep_cfr.network import Rows
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
-from spiel_cfr.mccfr.infoset_table import Entries
-from spiel_cfr.mccfr.traversal import Workspace, begin_traversal, num_visited, traverse
-from spiel_cfr.mccfr.updates import FullAverage, average_all
+from spiel_cfr.mccfr.traversal import Traversal, begin_traversal, num_visited, traverse
+from spiel_cfr.mccfr.updates import average_all
 
 
 class Collect(NamedTuple):
   """The arguments of `collect`.
 
   Attributes:
-    entries: `Entries`. The estimates of the traversal.
-    workspace: `Workspace` of the traversal.
-    numbers: float64 (3,). The first number is the weight of a sample.
+    traversal: `Traversal`. The arguments of the traversal; the first of its numbers is the weight of a sample.
     sums: float64 (entries,). The sum of weight times sample of each action.
     visits: float64 (entries,). The sum of the weights of each infoset's samples, at the entry of action 0.
   """
 
-  entries: Entries
-  workspace: Workspace
-  numbers: Doubles
+  traversal: Traversal
   sums: Doubles
   visits: Doubles
 
@@ -50,7 +45,8 @@ def collect(record: Collect) -> None:
 
   A sample is v(h, a) - v(h), without the weight that corrects for the player's own exploration.
   """
-  entries, workspace, weight = record.entries, record.workspace, record.numbers[0]
+  entries, workspace = record.traversal.entries, record.traversal.workspace
+  weight = record.traversal.numbers[0]
   for i in range(num_visited(workspace)):
     begin = np.uint64(workspace.reached[i])
     end = begin + np.uint64(entries.touched[begin])
@@ -70,39 +66,35 @@ class InfosetRows:
     features: float32 (infosets, features). The features of all players' infosets, player by player.
     mask: bool (infosets, actions of the game). True for legal actions.
     players: list of a slice for each player. The rows of the player's infosets.
+    entries: list of a slice for each player. The entries of the player's actions.
   """
 
   def __init__(self, compiled: CompiledGame, encoder: Encoder) -> None:
     """Computes the features of all infosets; raises FeaturesError if two infosets have the same features."""
     self.features: Float32s = all_features(compiled, encoder)
     self.mask: Bools = compiled.legal_actions_mask.astype(bool)
-    self.players = [compiled.infoset_rows(player) for player in range(compiled.num_players)]
-    self._num_players = compiled.num_players
-    self._rows, self._columns = compiled.action_cells
-    self._ends = np.concatenate([[0], np.cumsum(np.concatenate(compiled.num_actions))])
-
-  def entries_of(self, player: int) -> slice:
-    """Returns the slice of a player's actions in arrays over entries."""
-    begin, end = self._ends[[self.players[player].start, self.players[player].stop]].tolist()
-    return slice(self._num_players + begin, self._num_players + end)
+    num_players, begin = compiled.num_players, 0
+    self.players = [compiled.infoset_rows(player) for player in range(num_players)]
+    self.entries, self._cells = list[slice](), list[tuple[Int64s, Int64s]]()
+    for rows, actions in zip(self.players, compiled.actions, strict=True):
+      end = begin + len(actions)
+      self.entries.append(slice(num_players + begin, num_players + end))
+      row, column = (cells[begin:end] for cells in compiled.action_cells)
+      # The row, counted from the player's first, and the column of each of the player's entries.
+      self._cells.append((row - rows.start, column))
+      begin = end
 
   def as_rows(self, numbers: Float64s, player: int) -> Float64s:
     """Returns a player's part of an array over entries as rows, shape (infosets, actions); 0 at illegal actions."""
     rows = self.players[player]
     result = np.zeros((rows.stop - rows.start, self.mask.shape[1]))
-    result[self._cells(player)] = numbers[self.entries_of(player)]
+    result[self._cells[player]] = numbers[self.entries[player]]
     return result
 
   def as_entries(self, rows: Float64s, player: int) -> Float64s:
     """Returns rows of shape (infosets, actions) as a player's part of an array over entries."""
-    result: Float64s = rows[self._cells(player)]
+    result: Float64s = rows[self._cells[player]]
     return result
-
-  def _cells(self, player: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the row and the column of each of a player's entries."""
-    entries = self.entries_of(player)
-    actions = slice(entries.start - self._num_players, entries.stop - self._num_players)
-    return self._rows[actions] - self.players[player].start, self._columns[actions]
 
 
 @dataclasses.dataclass
@@ -147,11 +139,11 @@ class ExactSamples:
     """
     engine, rows, memory = self.engine, self._rows, self.memory
     if forgets:
-      entries = rows.entries_of(player)
+      entries = rows.entries[player]
       memory.sums[entries] = memory.visits[entries] = 0.0
     record = engine.traversal(player)
-    sums = Collect(record.entries, record.workspace, engine.numbers, memory.sums, memory.visits)
-    steps = begin_traversal.on(record), traverse.on(record), collect.on(sums)
+    samples = Collect(record, memory.sums, memory.visits)
+    steps = begin_traversal.on(record), traverse.on(record), collect.on(samples)
     weights = np.full((num_traversals, 1), weight)
     Chain(steps).repeat(weights, engine.numbers[:1], np.zeros(1, np.uint64))
     return self.means(player)
@@ -165,15 +157,13 @@ class ExactSamples:
 
   def set_strategy(self, player: int, probabilities: Float64s) -> None:
     """Sets a player's strategy from probabilities of shape (the player's infosets, actions)."""
-    entries = self._rows.entries_of(player)
-    self.memory.strategy[entries] = self._rows.as_entries(probabilities, player)
+    self.memory.strategy[self._rows.entries[player]] = self._rows.as_entries(probabilities, player)
 
   def average(self, weight: float) -> None:
     """Adds the strategies of all players to their averages, with the weight of the iteration."""
     engine = self.engine
     engine.numbers[0] = weight
-    record = FullAverage(engine.table.entries, engine.numbers, len(self._rows.players))
-    Chain([average_all.on(record)]).run()
+    Chain([average_all.on(engine.traversal(0))]).run()
 
 
 def match_advantages(advantages: Float64s, mask: Bools, tie: float, greedy: bool) -> Float64s:

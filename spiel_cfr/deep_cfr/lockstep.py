@@ -189,7 +189,8 @@ class LockStep:
       if mover != player:
         for i, (traversal, _) in enumerate(waiting):
           # The value of the sampled action is the estimate, so the decision above receives it.
-          self._view.apply(traversal.state, self._pick(probabilities[i], draws[i]))
+          action = pick(probabilities[i], 0, self._num_outputs, draws[i])
+          self._view.apply(traversal.state, action)
           result.append(traversal)
         continue
       explored = self._explored(mask, probabilities)
@@ -199,8 +200,9 @@ class LockStep:
         decisions.append(
           _Decision(receiver, features[i], mask[i], probabilities[i], explored[i], values)
         )
-        explores_all = self._sampler.updating_rule == Rule.EVERY_ACTION
-        actions = legal if explores_all else [self._pick(explored[i], draws[i])]
+        actions = legal
+        if self._sampler.updating_rule != Rule.EVERY_ACTION:
+          actions = [pick(explored[i], 0, self._num_outputs, draws[i])]
         for action in actions[:-1]:
           result.append(_Traversal(self._view.child(state, action), (decision, action)))
         self._view.apply(state, actions[-1])
@@ -229,10 +231,6 @@ class LockStep:
       else:
         waiting[mover].append((traversal, self._view.legal_actions(state)))
     return waiting
-
-  def _pick(self, probabilities: Any, uniform: float) -> int:
-    """Returns the action that a uniform random number selects."""
-    return pick(probabilities, 0, self._num_outputs, uniform)
 
   def _explored(self, mask: Bools, strategies: Float64s) -> Float64s:
     """Returns the probabilities with which the updating player's actions are explored, shape (states, actions)."""

@@ -21,7 +21,13 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import interruptible
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
+from spiel_cfr.evaluation.sequence_form_matrices import (
+  StrategyConstraints,
+  constraint_matrix,
+  payoff_matrix,
+  sequences,
+  strategy_constraints,
+)
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
@@ -32,6 +38,8 @@ Method = Literal["simplex", "interior"]
 _SCIPY_METHODS = {"simplex": "highs-ds", "interior": "highs-ipm"}
 # The smallest feasibility tolerance that HiGHS accepts.
 _TOLERANCE = 1e-10
+# The status of a program whose constraints contradict each other.
+_INFEASIBLE = 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -132,25 +140,48 @@ def solve_program(
     The result of `scipy.optimize.linprog`, which minimizes -q_0 over the vector (x, q).
 
   Raises:
-    NoSolutionError: HiGHS gives up, or no strategy satisfies the lower bounds.
+    InfeasibleError: no strategy satisfies the lower bounds.
+    NoSolutionError: HiGHS gives up.
   """
-  num_rows, num_sequences = first.shape
-  num_values = second.shape[0]
+  num_sequences, num_values = first.shape[1], second.shape[0]
   costs = np.zeros(num_sequences + num_values)
   costs[num_sequences] = -1.0
-  if lower_bounds is None:
-    lower_bounds = np.full(num_values, -np.inf)
-  lowest = np.append(np.zeros(num_sequences), lower_bounds)
-  e = np.zeros(num_rows)
-  e[0] = 1.0
-  no_values = scipy.sparse.csr_matrix((num_rows, num_values))
+  constraints = strategy_constraints(first, num_values)
+  if lower_bounds is not None:
+    constraints.lowest[num_sequences:] = lower_bounds
+  return minimize(costs, scipy.sparse.hstack([-payoffs.T, second.T]), constraints, method)
+
+
+def minimize(
+  costs: Float64s,
+  inequalities: Any,
+  constraints: StrategyConstraints,
+  method: Method = "simplex",
+) -> Any:
+  """Minimizes a linear function with HiGHS. Ctrl-C acts at once.
+
+  Args:
+    costs: float64 (variables,). The coefficients of the function.
+    inequalities: a sparse matrix A of shape (inequalities, variables). The constraints are A x <= 0.
+    constraints: the equalities, and the lower bounds of variables.
+    method: see `solve_lp`.
+
+  Returns:
+    The result of `scipy.optimize.linprog`.
+
+  Raises:
+    InfeasibleError: no variables satisfy the constraints.
+    NoSolutionError: HiGHS gives up.
+  """
+  lowest = constraints.lowest
+  num_constraints = len(constraints.right) + inequalities.shape[0]
   result: Any = interruptible(
     lambda: scipy.optimize.linprog(
       costs,
-      A_ub=scipy.sparse.hstack([-payoffs.T, second.T]).tocsc(),
-      b_ub=np.zeros(second.shape[1]),
-      A_eq=scipy.sparse.hstack([first, no_values]).tocsc(),
-      b_eq=e,
+      A_ub=inequalities.tocsc(),
+      b_ub=np.zeros(inequalities.shape[0]),
+      A_eq=constraints.matrix,
+      b_eq=constraints.right,
       bounds=np.stack([lowest, np.full_like(lowest, np.inf)], axis=1),
       method=_SCIPY_METHODS[method],
       options={
@@ -158,10 +189,12 @@ def solve_program(
         "dual_feasibility_tolerance": _TOLERANCE,
       },
     ),
-    f"linear program of {len(costs):,} variables and {num_rows + second.shape[1]:,} constraints",
+    f"linear program of {len(costs):,} variables and {num_constraints:,} constraints",
   )
+  if result.status == _INFEASIBLE:
+    raise errors.InfeasibleError(f"No variables satisfy the constraints: {result.message}")
   if result.status != 0:
     raise errors.NoSolutionError(
-      f"HiGHS has not solved the program: {result.message} Scale the payoffs, or use another method or `solve`."
+      f"HiGHS has not solved the program: {result.message} Scale the payoffs, or use a smaller game or another method."
     )
   return result

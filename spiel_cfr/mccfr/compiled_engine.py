@@ -22,7 +22,7 @@ from spiel_cfr.mccfr.traversal import (
   new_workspace,
   traverse,
 )
-from spiel_cfr.mccfr.updates import FullAverage, average_all
+from spiel_cfr.mccfr.updates import average_all
 
 
 class CompiledEngine:
@@ -109,6 +109,6 @@ class CompiledEngine:
       for record in map(self.traversal, players):
         steps += [begin_traversal.on(record), traverse.on(record), *updates(record)]
       if self.sampler.average_type == AverageType.FULL.value:
-        steps.append(average_all.on(FullAverage(self.table.entries, self.numbers, len(players))))
+        steps.append(average_all.on(self.traversal(0)))
       self._chain = Chain(steps)
     self._chain.repeat(rows, self.numbers, self.counters[ITERATIONS:])

@@ -1,20 +1,18 @@
-"""Policies and snapshots of Monte Carlo CFR solvers, from the table of the infosets that were sampled."""
+"""Policies and regrets of Monte Carlo CFR solvers, from the table of the infosets that were sampled."""
 
 import copy
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
 from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr._numba.arrays import Float64s, concatenated_ranges
-from spiel_cfr.cfr.snapshot import Snapshot
 from spiel_cfr.cfr.synchronization import FairMutex, synchronized
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.infosets import entry_slices
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
 from spiel_cfr.mccfr.infoset_table import Table
-from spiel_cfr.mccfr.random_draws import ITERATIONS, VISITED
 from spiel_cfr.mccfr.state_engine import StateEngine
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import player_to_move
@@ -44,45 +42,6 @@ def regrets_now(table: Table, logarithms: Float64s) -> Float64s:
   return result
 
 
-def sampled_snapshots(
-  engine: StateEngine, logarithms: Float64s, infosets: Iterable[tuple[int, str]]
-) -> list[Snapshot]:
-  """Returns snapshots of infosets of a game that is not compiled; see `Solver.snapshot`."""
-  entries, result = engine.table.entries, []
-  regrets = regrets_now(engine.table, logarithms)
-  for player, infostate in infosets:
-    actions, action_entries = engine.actions_of(player, infostate)
-    result.append(
-      Snapshot(
-        int(engine.counters[ITERATIONS]),
-        int(engine.counters[VISITED]),
-        player,
-        infostate,
-        actions,
-        entries.strategy[action_entries].tolist(),
-        _normalized(entries.cumulative[action_entries]),
-        regrets[action_entries].tolist(),
-        _average_reach(engine, engine.infostates[player][infostate]),
-      )
-    )
-  return result
-
-
-def _average_reach(engine: StateEngine, infoset: int) -> float:
-  """Returns the probability that a player's average strategy plays to one of its infosets."""
-  table, num_players = engine.table, len(engine.infostates)
-  entries, reach = table.entries, 1.0
-  sequence = entries.parent.item(infoset)
-  # The first entries are the empty sequences.
-  while sequence >= num_players:
-    infoset = int(entries.first[: table.num_infosets].searchsorted(sequence, "right")) - 1
-    begin = entries.first.item(infoset)
-    sums = entries.cumulative[begin : begin + entries.num_actions.item(infoset)]
-    reach *= _normalized(sums)[sequence - begin]
-    sequence = entries.parent.item(infoset)
-  return reach
-
-
 def sampled_probabilities(compiled: CompiledGame, engine: Engine, source: Source) -> Float64s:
   """Returns a policy in behavioral form, shape (sequences,); uniform at infosets that were not sampled."""
   entries = in_action_order(compiled, engine, getattr(engine.table.entries, source))
@@ -94,26 +53,23 @@ def in_action_order(compiled: CompiledGame, engine: Engine, values: Float64s) ->
   if isinstance(engine, CompiledEngine):
     result: Float64s = values[compiled.num_players + compiled.shared_entries]
     return result
-  first, result, begin = engine.table.entries.first, np.zeros(len(compiled.all_action_sequences)), 0
-  for infostates, num_actions, sampled in zip(
-    compiled.infostates, compiled.num_actions, engine.infostates, strict=True
-  ):
-    for infostate, count in zip(infostates, num_actions.tolist(), strict=True):
-      infoset = sampled.get(infostate)
-      if infoset is not None:
-        result[begin : begin + count] = values[first[infoset] :][:count]
-      begin += count
+  first, result = engine.table.entries.first, np.zeros(len(compiled.all_action_sequences))
+  for slices, sampled in zip(entry_slices(compiled.infosets), engine.infostates, strict=True):
+    for infostate, infoset in sampled.items():
+      entries = slices[infostate]
+      result[entries] = values[first[infoset] :][: entries.stop - entries.start]
   return result
 
 
 def sampled_dict(engine: StateEngine, source: Source) -> open_spiel.PolicyDict:
   """Returns the policy at the sampled infosets, as infostate -> action -> probability."""
   result: open_spiel.PolicyDict = {}
-  sums = getattr(engine.table.entries, source)
-  for player, infostates in enumerate(engine.infostates):
-    for infostate in infostates:
-      actions, entries = engine.actions_of(player, infostate)
-      result[infostate] = dict(zip(actions, _normalized(sums[entries]), strict=True))
+  first, sums = engine.table.entries.first, getattr(engine.table.entries, source)
+  for infostates in engine.infostates:
+    for infostate, infoset in infostates.items():
+      actions = engine.actions[infoset]
+      probabilities = _normalized(sums[first[infoset] :][: len(actions)])
+      result[infostate] = dict(zip(actions, probabilities, strict=True))
   return result
 
 

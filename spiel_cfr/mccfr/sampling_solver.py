@@ -5,7 +5,7 @@ Every iteration makes one traversal for each player. After it, the player's regr
 
 import copy
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.iteration_schedule import check_weights
 from spiel_cfr.cfr.off_path import Unreached
-from spiel_cfr.cfr.snapshot import Snapshot
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
@@ -31,7 +30,6 @@ from spiel_cfr.mccfr.sampled_policy import (
   regrets_now,
   sampled_dict,
   sampled_probabilities,
-  sampled_snapshots,
 )
 from spiel_cfr.mccfr.sampling_rules import Sampler
 from spiel_cfr.mccfr.state_engine import StateEngine
@@ -240,9 +238,3 @@ class SamplingSolver(MonteCarloSolver):
     self._update_logarithms()
     regrets = regrets_now(self._engine.table, self.state.logarithms[1:])
     return in_action_order(self.compiled_game, self._engine, regrets)
-
-  def _snapshots_of(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
-    if self._compiled is not None:
-      return super()._snapshots_of(infosets)
-    self._update_logarithms()
-    return sampled_snapshots(self._engine, self.state.logarithms[1:], infosets)  # type: ignore[arg-type]

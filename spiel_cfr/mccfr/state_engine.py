@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s
+from spiel_cfr._numba.arrays import Float64s, Uint64s
 from spiel_cfr._numba.steps import Chain, Step
 from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -38,7 +38,7 @@ from spiel_cfr.mccfr.traversal import (
   new_workspace,
   traverse,
 )
-from spiel_cfr.mccfr.updates import FullAverage, average_all
+from spiel_cfr.mccfr.updates import average_all
 
 # Rules that may explore more than one action of a decision.
 _SEVERAL_ACTIONS = Rule.EVERY_ACTION, Rule.BY_AVERAGE
@@ -134,8 +134,7 @@ class StateEngine:
         self._traverse(self._next_player, updates)
       self._next_player = 0
       if self._has_full_averages:
-        record = FullAverage(self.table.entries, self._numbers, num_players)
-        Chain([average_all.on(record)]).run()
+        Chain([average_all.on(self._traversal(0))]).run()
       self.counters[ITERATIONS] += np.uint64(1)
 
   def _traversal(self, player: int) -> Traversal:
@@ -265,12 +264,6 @@ class StateEngine:
     if self.table.num_infosets > len(workspace.reached):
       reached = _grown(workspace.reached, self.table.num_infosets)
       self._workspace = workspace._replace(reached=reached)
-
-  def actions_of(self, player: int, infostate: str) -> tuple[list[int], Int64s]:
-    """Returns the legal actions of an infoset, and their entries in the table, both of length (actions,)."""
-    infoset = self.infostates[player][infostate]
-    actions = list(self.actions[infoset])
-    return actions, self.table.entries.first.item(infoset) + np.arange(len(actions))
 
   def _entry(self, state: Any, player: int, legal: list[int], parent: int) -> int:
     """Returns the entry of action 0 of a state's infoset. Adds the infoset to the table if it is new.

@@ -9,16 +9,14 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr._numba.records import Count, Counts, Double, Doubles
+from spiel_cfr._numba.records import Count, Double
 from spiel_cfr._numba.steps import Step, step
-from spiel_cfr.mccfr.infoset_table import Entries
 from spiel_cfr.mccfr.random_draws import ITERATIONS
 from spiel_cfr.mccfr.traversal import (
   AVERAGE_WEIGHT,
   NEGATIVE,
   POSITIVE,
   Traversal,
-  Workspace,
   num_visited,
 )
 from spiel_cfr.regret_minimizers.hedge import Hedge
@@ -35,16 +33,12 @@ class Update(NamedTuple):
   """The arguments of regret matching at the infosets for which a traversal has estimates.
 
   Attributes:
-    entries: `Entries`. The estimated and the cumulative regrets.
-    workspace: `Workspace` of the traversal.
-    numbers: float64 (3,). The weight and discounts of the iteration; see `traversal.AVERAGE_WEIGHT`.
+    traversal: `Traversal`. The arguments of the traversal.
     forgets_negative: bool. True if negative cumulative regrets are set to 0, as in regret matching+.
     tie: float. Regrets up to this value count as 0.
   """
 
-  entries: Entries
-  workspace: Workspace
-  numbers: Doubles
+  traversal: Traversal
   forgets_negative: Count
   tie: Double
 
@@ -52,10 +46,10 @@ class Update(NamedTuple):
 @step(Update, single=False)
 def discount_regrets(record: Update) -> None:
   """Multiplies cumulative regrets by the discounts of all iterations since the last visit to their infoset."""
-  entries, numbers, reached = record.entries, record.numbers, record.workspace.reached
-  regret, caught_up = entries.regret, entries.caught_up
-  for i in range(num_visited(record.workspace)):
-    begin = np.uint64(reached[i])
+  entries, workspace = record.traversal.entries, record.traversal.workspace
+  numbers, regret, caught_up = record.traversal.numbers, entries.regret, entries.caught_up
+  for i in range(num_visited(workspace)):
+    begin = np.uint64(workspace.reached[i])
     of_positive = np.exp(numbers[POSITIVE] - caught_up[0, begin])
     of_negative = np.exp(numbers[NEGATIVE] - caught_up[1, begin])
     for entry in range(begin, begin + np.uint64(entries.touched[begin])):
@@ -66,10 +60,10 @@ def discount_regrets(record: Update) -> None:
 @step(Update, single=False)
 def match_sampled_regrets(record: Update) -> None:
   """Adds the estimates to the regrets, sets estimates to 0, and plays in proportion to positive regrets."""
-  entries, reached = record.entries, record.workspace.reached
+  entries, workspace = record.traversal.entries, record.traversal.workspace
   regret, strategy, increment = entries.regret, entries.strategy, entries.increment
-  for i in range(num_visited(record.workspace)):
-    begin = np.uint64(reached[i])
+  for i in range(num_visited(workspace)):
+    begin = np.uint64(workspace.reached[i])
     end = begin + np.uint64(entries.touched[begin])
     entries.touched[begin] = 0
     total = 0.0
@@ -88,15 +82,11 @@ class HedgeUpdate(NamedTuple):
   """The arguments of Hedge at the infosets for which a traversal has estimates.
 
   Attributes:
-    entries: `Entries`. The estimated and the cumulative regrets.
-    workspace: `Workspace` of the traversal.
-    counters: uint64 (4,). See `random_draws.new_counters`.
+    traversal: `Traversal`. The arguments of the traversal.
     scale: float. The factor on step sizes; see `Hedge.scale`.
   """
 
-  entries: Entries
-  workspace: Workspace
-  counters: Counts
+  traversal: Traversal
   scale: Double
 
 
@@ -106,11 +96,11 @@ def exponentiate_regrets(record: HedgeUpdate) -> None:
 
   Iteration t has the same step size as in a full-width solver. An infoset keeps its strategy between visits.
   """
-  entries, reached = record.entries, record.workspace.reached
+  entries, workspace = record.traversal.entries, record.traversal.workspace
   regret, strategy, increment = entries.regret, entries.strategy, entries.increment
-  iteration = record.counters[ITERATIONS] + 1.0
-  for i in range(num_visited(record.workspace)):
-    begin = np.uint64(reached[i])
+  iteration = record.traversal.counters[ITERATIONS] + 1.0
+  for i in range(num_visited(workspace)):
+    begin = np.uint64(workspace.reached[i])
     actions = np.uint64(entries.touched[begin])
     end = begin + actions
     entries.touched[begin] = 0
@@ -166,36 +156,20 @@ def update_steps(
 
   While the traversal is unfinished, these steps do nothing.
   """
-  _, entries, workspace, counters, numbers, *_ = traversal
   if isinstance(minimizer, Hedge):
-    scale = minimizer.scale(payoff_range)
-    return [exponentiate_regrets.on(HedgeUpdate(entries, workspace, counters, scale))]
-  record = Update(entries, workspace, numbers, minimizer.forgets_negative, tie)
+    return [exponentiate_regrets.on(HedgeUpdate(traversal, minimizer.scale(payoff_range)))]
+  record = Update(traversal, minimizer.forgets_negative, tie)
   match = match_sampled_regrets.on(record)
   has_discounts = (minimizer.positive_discount, minimizer.negative_discount) != (1.0, 1.0)
   return [discount_regrets.on(record), match] if has_discounts else [match]
 
 
-class FullAverage(NamedTuple):
-  """The arguments of `average_all`.
-
-  Attributes:
-    entries: `Entries`. The strategies and their weighted sums.
-    numbers: float64 (3,). The weight and discounts of the iteration; see `traversal.AVERAGE_WEIGHT`.
-    num_players: int. The number of players.
-  """
-
-  entries: Entries
-  numbers: Doubles
-  num_players: Count
-
-
-@step(FullAverage, single=False)
-def average_all(record: FullAverage) -> None:
+@step(Traversal, single=False)
+def average_all(record: Traversal) -> None:
   """Adds every infoset's strategy to its average, weighted by its player's reach and the weight of the iteration."""
   entries, weight = record.entries, record.numbers[AVERAGE_WEIGHT]
   reach, strategy, cumulative = entries.reach, entries.strategy, entries.cumulative
-  for player in range(record.num_players):
+  for player in range(np.uint64(record.histories.returns.shape[1])):
     reach[player] = 1.0
     cumulative[player] += weight
   for infoset in range(np.uint64(entries.first.shape[0])):

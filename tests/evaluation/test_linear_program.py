@@ -4,11 +4,14 @@ import numpy as np
 import pyspiel
 import pytest
 import random_games
+import scipy.sparse
 import typed_games
 from composition.forms import FORMS
 
 import spiel_cfr
 from spiel_cfr import errors, policies
+from spiel_cfr.evaluation import linear_program
+from spiel_cfr.evaluation.sequence_form_matrices import strategy_constraints
 from spiel_cfr.games import compile_vector_game
 
 GOOFSPIEL = "goofspiel(imp_info=True,num_cards=5,points_order=descending)"
@@ -127,3 +130,11 @@ def test_matrices_equal_the_arrays(form):
 def test_methods_have_names():
   with pytest.raises(errors.ArgumentError, match="'simplex', 'interior'"):
     spiel_cfr.solve_lp("kuhn_poker", "ellipsoid")
+
+
+def test_constraints_that_contradict_each_other_are_refused():
+  one = scipy.sparse.csr_matrix([[1.0]])
+  constraints = strategy_constraints(one, num_free=0)
+  assert linear_program.minimize(np.ones(1), -one, constraints).x.tolist() == [1.0]
+  with pytest.raises(errors.InfeasibleError, match="No variables"):
+    linear_program.minimize(np.ones(1), one, constraints)

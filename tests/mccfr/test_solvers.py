@@ -138,9 +138,11 @@ def test_iteration_counts_and_iterates() -> None:
 @pytest.mark.parametrize("engine", ["compiled", "states"])
 def test_snapshots_describe_infosets(engine: Any) -> None:
   options: Any = {"minimizer": RegretMatching.discounted(1.0, 0.5), "seed": 4, "engine": engine}
-  solver = spiel_cfr.ExternalSamplingSolver("leduc_poker", **options)
+  game = spiel_cfr.compile_game("leduc_poker")
+  solver = spiel_cfr.ExternalSamplingSolver(game, **options)
   solver.run(120)
   average, current = solver.average_policy_dict(), solver.current_policy_dict()
+  assert len(average) > 100
   before = _snapshots(solver)
   assert len(before) > 100
   for note in before.values():

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int64s, Uint32s, concatenated_ranges
+from spiel_cfr._numba.arrays import Int64s, Uint32s, concatenated_ranges, range_starts
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,3 +38,14 @@ class Infosets:
     first = np.repeat(self.first_sequence.astype(np.int64), self.num_actions)
     stride = np.repeat(self.stride.astype(np.int64), self.num_actions)
     return first + index * stride
+
+
+def entry_slices(all_infosets: Sequence[Infosets]) -> list[dict[str, slice]]:
+  """Returns a dictionary for each player: infostate -> slice of its entries, the actions of all players end to end."""
+  result, begin = [], 0
+  for infosets in all_infosets:
+    starts = begin + range_starts(infosets.num_actions)
+    slices = map(slice, starts.tolist(), (starts + infosets.num_actions).tolist())
+    result.append(dict(zip(infosets.infostates, slices, strict=True)))
+    begin += len(infosets.actions)
+  return result
