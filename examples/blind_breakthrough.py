@@ -153,7 +153,7 @@ def main(_: list[str]) -> None:
   print(game)
   print(f"{game.num_terminals:,} terminal histories, {game.num_core_histories:,} core histories")
   solution = spiel_cfr.solve(game, exploitability=_EXPLOITABILITY.value)
-  print(f"value of player 0: {solution.value:z.4f} ± {solution.exploitability:.1e}")
+  print(f"value of player 0: {solution.value:z.4f} ± {solution.exploitability:z.1e}")
   state = game.view.new_initial_state()
   for action, probability in solution.policy.action_probabilities(state).items():
     print(f"{state.action_to_string(action)}: {probability:z.3f}")
