@@ -304,7 +304,9 @@ def _read_infosets(
   order = np.lexsort((actions, infoset))
   different = (np.diff(actions[order]) > 0) | (np.diff(infoset) > 0)
   require(different & (actions.min(initial=0) >= 0), "infosets have different actions")
-  placement = build_treeplex(parents, num_actions, root, first_infoset, ranks=position)
+  placement = build_treeplex(
+    parents.astype(np.int64), num_actions, root, first_infoset, ranks=position
+  )
   require(placement.position == position, "infosets are in the layout")
   return placement.treeplex, Infosets(
     infostates, actions, num_actions, position, placement.first_sequence, placement.stride

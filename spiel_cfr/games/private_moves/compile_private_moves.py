@@ -155,33 +155,27 @@ def _walked(
   """Walks core histories and returns the game. With a cut, subgames are shared below it."""
   starts = ROOT if cut is None else cut.start_of_subgame
   most = max_core_histories if cut is None else None
-  core_histories = walk_core_histories(parts, starts, most, max_bytes, progress)
+  walked = walk_core_histories(parts, starts, most, max_bytes, progress)
   memory.give_back()
   action_of_event = parts.cores.event_action
   if cut is None:
-    num_states, num_terminals = (
-      int(core_histories.num_states.sum()),
-      int(core_histories.num_terminals.sum()),
-    )
+    num_states, num_terminals = int(walked.num_states.sum()), int(walked.num_terminals.sum())
     players = [
       PlayerInfosets(
         rows.parent, legal[rows.seen].astype(np.int32), rows.opponent_sequence, rows.chance_path
       )
-      for rows, legal in zip(core_histories.players, parts.legal, strict=True)
+      for rows, legal in zip(walked.players, parts.legal, strict=True)
     ]
-    chance_action, chance_before = (
-      action_of_event[core_histories.chance_event],
-      core_histories.chance_before,
-    )
+    chance_action, chance_before = action_of_event[walked.chance_event], walked.chance_before
     rows0, rows1 = (
       DiscoveredRows(rows.classes, rows.row_end, rows.entries, row_of_rectangle)
-      for rows, row_of_rectangle in zip(core_histories.players, core_histories.rows, strict=True)
+      for rows, row_of_rectangle in zip(walked.players, walked.rows, strict=True)
     )
     place_payoff: Callable[[list[Placement]], Rectangles | SharedRectangles] = functools.partial(
-      placed_rectangles, (rows0, rows1), core_histories.payoffs[:, core_histories.payoff]
+      placed_rectangles, (rows0, rows1), walked.payoffs[:, walked.payoff]
     )
   else:
-    shared = SharedSubgames(cut, parts, core_histories)
+    shared = SharedSubgames(cut, parts, walked)
     players, chance_action, chance_before = shared.infosets(action_of_event)
     num_states, num_terminals = shared.history_counts
     place_payoff = shared.payoff
@@ -193,7 +187,7 @@ def _walked(
   )
   facts = dataclasses.replace(facts, num_states=num_states, num_terminals=num_terminals)
   return PrivateMovesGame(
-    facts, states, core_histories.num_core_histories, place_payoff, cut is not None, view
+    facts, states, walked.num_core_histories, place_payoff, cut is not None, view
   )
 
 

@@ -62,13 +62,13 @@ def infoset_states(arrays: Mapping[str, Any], num_distinct_actions: int) -> Info
   require(action >= 0, "chance has actions")
   require((before >= -1) & (before < np.arange(len(before))), "paths of chance begin at the root")
   has_known_actions = np.array([max(actions) < num_distinct_actions for actions in action_lists])
-  players = tuple(
+  first, second = (
     PlayerInfosets(*(arrays[f"{player}.{name}"] for name in PlayerInfosets._fields))
     for player in (0, 1)
   )
-  states = InfosetStates(players, action_lists, action, before)
+  states = InfosetStates((first, second), action_lists, action, before)
   num_sequences = []
-  for player, infosets in enumerate(players):
+  for player, infosets in enumerate(states.players):
     for name, array in infosets._asdict().items():
       require_array(array, name, np.int32, len(infosets.parent))
     legal, parent = infosets.legal, infosets.parent
@@ -82,7 +82,7 @@ def infoset_states(arrays: Mapping[str, Any], num_distinct_actions: int) -> Info
       (parent >= 0) & (parent <= num_sequences_before),
       "infosets are discovered after their parents",
     )
-  for infosets, num_opponent_sequences in zip(players, num_sequences[::-1], strict=True):
+  for infosets, num_opponent_sequences in zip(states.players, num_sequences[::-1], strict=True):
     opponent, path = infosets.opponent_sequence, infosets.chance_path
     require((opponent >= 0) & (opponent < num_opponent_sequences), "opponents have their sequences")
     require((path >= -1) & (path < len(action)), "infosets have paths of chance")
