@@ -83,6 +83,7 @@ def test_help_in_a_plain_install(name):
       pytest.param(*row, marks=pytest.mark.slow)
       for row in [
         ("abstraction", ["--games=kuhn_poker", "--sizes=2", "--iterations=9"], "| curve |"),
+        ("blind_breakthrough", [], "7,648 terminal histories, 1,008 core histories"),
         ("compare_solvers", ["--game=kuhn_poker", "--iterations=8"], "iterations  "),
         ("convergence_rate", ["--powers=6"], "stable-predictive, the paper's steps"),
         ("correlated", ["--items=2", "--iterations=9"], "| EFCE |"),

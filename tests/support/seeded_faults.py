@@ -159,15 +159,15 @@ FAULTS = (
   Fault(
     "wrong parent in the layout of a treeplex",
     _TREEPLEX,
-    "layout_parent[num_laid_out : num_laid_out + count] = sequences[parents[group]]",
-    "layout_parent[num_laid_out : num_laid_out + count] = sequences[np.sort(parents[group])]",
+    "layout_parent[num_laid_out + column] = sequences[parents[infosets]]",
+    "layout_parent[num_laid_out + column] = sequences[np.sort(parents[infosets])]",
     ("games", "support"),
   ),
   Fault(
     "depths are not those above",
     _TREEPLEX,
-    "    while len(infosets):\n      depths_of_piece[infosets] += 1\n",
-    "    if len(infosets):\n      depths_of_piece[infosets] += 1\n",
+    "    while len(climbing):\n      depths_of_piece[climbing] += 1\n",
+    "    if len(climbing):\n      depths_of_piece[climbing] += 1\n",
     ("games", "support"),
   ),
   Fault(

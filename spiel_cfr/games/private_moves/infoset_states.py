@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 import pyspiel
 
-from spiel_cfr._numba.arrays import Int32s, Int64s, Integers
+from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, taken
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.public_tree import wrong_game_error
 
@@ -67,7 +67,8 @@ class InfosetStates:
 
   def num_actions(self, player: int) -> Int64s:
     """Returns the number of actions of each of a player's infosets."""
-    return np.array([len(actions) for actions in self.action_lists])[self.players[player].legal]
+    lengths = np.array([len(actions) for actions in self.action_lists])
+    return taken(lengths, self.players[player].legal)
 
   def actions(self, player: int) -> Int64s:
     """Returns the legal actions of a player, infoset by infoset, end to end."""

@@ -68,7 +68,7 @@ class PrivateMovesGame(CompiledGame):
     self.num_core_histories = num_core_histories
     placements, root, first_infoset = list[Placement](), 0, 0
     for player in _PLAYERS:
-      parents = states.players[player].parent.astype(np.int64)
+      parents = states.players[player].parent
       # In order of discovery, copies are neighbors already.
       ranks = np.arange(len(parents), dtype=np.uint32) if has_copies else None
       placement = build_treeplex(

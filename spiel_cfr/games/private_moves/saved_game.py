@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int64s, require, require_array
+from spiel_cfr._numba.arrays import require, require_array, taken
 from spiel_cfr._util import files
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -61,14 +61,29 @@ def infoset_states(arrays: Mapping[str, Any], num_distinct_actions: int) -> Info
   require_array(before, "chance_before", np.int32, len(action))
   require(action >= 0, "chance has actions")
   require((before >= -1) & (before < np.arange(len(before))), "paths of chance begin at the root")
-  length_of_list = np.array([len(actions) for actions in action_lists])
-  largest_of_list = np.array([max(actions) for actions in action_lists])
-  first, second = (_infosets(arrays, player, length_of_list) for player in (0, 1))
+  has_known_actions = np.array([max(actions) < num_distinct_actions for actions in action_lists])
+  first, second = (
+    PlayerInfosets(*(arrays[f"{player}.{name}"] for name in PlayerInfosets._fields))
+    for player in (0, 1)
+  )
   states = InfosetStates((first, second), action_lists, action, before)
+  num_sequences = []
   for player, infosets in enumerate(states.players):
+    for name, array in infosets._asdict().items():
+      require_array(array, name, np.int32, len(infosets.parent))
+    legal, parent = infosets.legal, infosets.parent
+    require((legal >= 0) & (legal < len(action_lists)), "infosets have lists of actions")
+    require(taken(has_known_actions, legal), "actions are the game's")
+    num_actions = states.num_actions(player)
+    num_sequences.append(1 + int(num_actions.sum()))
+    num_sequences_before = np.cumsum(num_actions)
+    num_sequences_before -= num_actions
+    require(
+      (parent >= 0) & (parent <= num_sequences_before),
+      "infosets are discovered after their parents",
+    )
+  for infosets, num_opponent_sequences in zip(states.players, num_sequences[::-1], strict=True):
     opponent, path = infosets.opponent_sequence, infosets.chance_path
-    num_opponent_sequences = 1 + int(states.num_actions(1 - player).sum())
-    require(largest_of_list[infosets.legal] < num_distinct_actions, "actions are the game's")
     require((opponent >= 0) & (opponent < num_opponent_sequences), "opponents have their sequences")
     require((path >= -1) & (path < len(action)), "infosets have paths of chance")
   return states
@@ -85,19 +100,3 @@ def _action_lists(actions: Any, lengths: Any) -> list[tuple[int, ...]]:
   require(actions >= 0, "actions are not negative")
   require(steps_within_lists > 0, "actions of a list ascend")
   return [tuple(part.tolist()) for part in np.split(actions, ends[:-1])]
-
-
-def _infosets(arrays: Mapping[str, Any], player: int, length_of_list: Int64s) -> PlayerInfosets:
-  """Returns a player's infosets, given the number of actions of each list of actions."""
-  infosets = PlayerInfosets(*(arrays[f"{player}.{name}"] for name in PlayerInfosets._fields))
-  for name, array in infosets._asdict().items():
-    require_array(array, name, np.int32, len(infosets.parent))
-  legal = infosets.legal
-  require((legal >= 0) & (legal < len(length_of_list)), "infosets have lists of actions")
-  num_actions = length_of_list[legal]
-  num_sequences_before = np.cumsum(num_actions) - num_actions
-  require(
-    (infosets.parent >= 0) & (infosets.parent <= num_sequences_before),
-    "infosets are discovered after their parents",
-  )
-  return infosets

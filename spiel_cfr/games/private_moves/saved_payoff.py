@@ -205,9 +205,9 @@ def _remaining_in_row(tree: Treeplex) -> Int32s:
   """
   result = np.zeros(tree.end, np.int32)
   result[tree.root] = 1
-  for sequences, _ in tree.infoset_groups():
-    for row in sequences:
-      result[row[0] : row[-1] + 1] = np.arange(len(row), 0, -1)
+  for first, stride, count, actions, *_ in tree.groups.astype(np.int64).tolist():
+    for begin in range(first, first + stride * actions, stride):
+      result[begin : begin + count] = np.arange(count, 0, -1)
   return result
 
 

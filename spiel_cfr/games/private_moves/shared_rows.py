@@ -132,12 +132,14 @@ def owners(first: Indices) -> Int64s:
   return np.repeat(np.arange(len(first) - 1), lengths(first))
 
 
-def subgame_rows(infosets: SubgameInfosets, walked: CoreHistories, player: int) -> SubgameRows:
+def subgame_rows(
+  infosets: SubgameInfosets, core_histories: CoreHistories, player: int
+) -> SubgameRows:
   """Returns a player's rows of all subgames, numbered from 0 in each subgame."""
-  rows, starts = walked.players[player], walked.starts
+  rows, starts = core_histories.players[player], core_histories.starts
   first_row, root = starts.row[player], infosets.root_of_subgame
   first_entry = _indices(np.append(0, rows.row_end))
-  # The walk numbers classes from 1 on, subgame by subgame.
+  # Core histories number classes from 1 on, subgame by subgame.
   largest_class = np.append(np.int32(0), np.maximum.accumulate(rows.entries))
   first_class = largest_class[first_entry[first_row]].astype(np.int64)
   del largest_class
@@ -156,7 +158,7 @@ def subgame_rows(infosets: SubgameInfosets, walked: CoreHistories, player: int) 
     class_of_entry=_numbers_in_subgame(
       rows.entries, 1 + first_class, first_entry[first_row].astype(np.int64)
     ),
-    row_of_rectangle=_numbers_in_subgame(walked.rows[player], first_row, starts.rectangle),
+    row_of_rectangle=_numbers_in_subgame(core_histories.rows[player], first_row, starts.rectangle),
   )
 
 

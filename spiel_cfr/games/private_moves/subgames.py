@@ -1,8 +1,8 @@
 """Shared subgames: infosets and payoffs of a game that keeps one subgame for all histories in one world.
 
-The *cut* is after a number of moves, and histories up to the cut are the *trunk*. Histories at the cut that are in one
-world have the same future, one *subgame*, which is walked once. An example: a, b and c are player 0's sequences at the
-cut, d and e are player 1's. The table shows the subgame of each history at the cut.
+The *cut* divides the game after a number of moves, and histories up to the cut are the *trunk*. Histories at the cut
+that are in one world have the same future, one *subgame*, which is walked once. An example: a, b and c are player 0's
+sequences at the cut, d and e are player 1's. The table shows the subgame of each history at the cut.
 
         d   e
     a   0   1
@@ -85,21 +85,21 @@ class _JoinedPaths(NamedTuple):
 class SharedSubgames:
   """Infosets and payoffs of a game with shared subgames, before they are laid out."""
 
-  def __init__(self, cut: Cut, split: Split, walked: CoreHistories) -> None:
-    """Takes the cut, cores and sights, and the walks of the subgames."""
-    self._cut, self._walked = cut, walked
+  def __init__(self, cut: Cut, split: Split, core_histories: CoreHistories) -> None:
+    """Takes the cut, cores and sights, and the core histories of all subgames."""
+    self._cut, self._core_histories = cut, core_histories
     num_actions = np.array([len(actions) for actions in split.action_lists], np.int32)
     # For each player, the list of legal actions at each infoset of the subgames.
     self._legal = [
       legal[of_player.seen].astype(np.int32)
-      for of_player, legal in zip(walked.players, split.legal, strict=True)
+      for of_player, legal in zip(core_histories.players, split.legal, strict=True)
     ]
     self._subtrees = [
       PlayerSubtrees(
         SubgameInfosets(
-          walked.players[player],
-          walked.starts.infoset[player],
-          walked.starts.sequence[player],
+          core_histories.players[player],
+          core_histories.starts.infoset[player],
+          core_histories.starts.sequence[player],
           num_actions[self._legal[player]],
         ),
         cut.trunk.at_cut.sequences[player],
@@ -112,20 +112,20 @@ class SharedSubgames:
   @property
   def history_counts(self) -> tuple[int, int]:
     """The numbers of all histories and of terminal histories of the whole game."""
-    trunk, walked = self._cut.trunk, self._walked
+    trunk, core_histories = self._cut.trunk, self._core_histories
     times = np.bincount(self._cut.subgame_of_history)
     return (
-      trunk.num_states + int((times * walked.num_states).sum()),
-      trunk.leaf_sequences.shape[1] + int((times * walked.num_terminals).sum()),
+      trunk.num_states + int((times * core_histories.num_states).sum()),
+      trunk.leaf_sequences.shape[1] + int((times * core_histories.num_terminals).sum()),
     )
 
   def infosets(self, action_of_event: Int32s) -> tuple[list[PlayerInfosets], Int32s, Int32s]:
     """Returns each player's infosets, the last action of each path of chance, and the path before that action."""
-    trunk, walked = self._cut.trunk, self._walked
+    trunk, core_histories = self._cut.trunk, self._core_histories
     below = [self._infosets_below_cut(player) for player in (0, 1)]
     paths = _join_paths(
       len(trunk.chance_before),
-      walked.chance_before,
+      core_histories.chance_before,
       np.concatenate([infosets.trunk_path for infosets in below]),
       np.concatenate([infosets.subgame_path for infosets in below]),
     )
@@ -143,7 +143,7 @@ class SharedSubgames:
           *(np.concatenate(column, dtype=np.int32, casting="same_kind") for column in columns)
         )
       )
-    action = action_of_event[walked.chance_event[paths.subgame_path]]
+    action = action_of_event[core_histories.chance_event[paths.subgame_path]]
     return (
       result,
       np.concatenate([trunk.chance_action, action]).astype(np.int32),
@@ -151,40 +151,42 @@ class SharedSubgames:
     )
 
   def _infosets_below_cut(self, player: int) -> _InfosetsBelowCut:
-    subtrees, walked = self._subtrees[player], self._walked.players[player]
+    subtrees, rows = self._subtrees[player], self._core_histories.players[player]
     infoset, copy = subtrees.copied_infosets()
     history, witness = subtrees.histories(infoset, copy), subtrees.witness[infoset]
     opponent_sequence = self._subtrees[1 - player].sequences_after(
-      history, walked.opponent_sequence[witness], self._cut.subgame_of_history[history]
+      history, rows.opponent_sequence[witness], self._cut.subgame_of_history[history]
     )
     return _InfosetsBelowCut(
       parent=subtrees.parents(infoset, copy).astype(np.int32),
       legal=self._legal[player][witness],
       opponent_sequence=opponent_sequence.astype(np.int32),
       trunk_path=self._cut.trunk.at_cut.chance_path[history].astype(np.int32),
-      subgame_path=walked.chance_path[witness],
+      subgame_path=rows.chance_path[witness],
     )
 
   def payoff(self, placements: list[Placement]) -> SharedRectangles:
     """Returns the payoffs, given the layout of both players' infosets."""
-    trunk, walked = self._cut.trunk, self._walked
+    trunk, core_histories = self._cut.trunk, self._core_histories
     groups = find_groups(trunk.at_cut, self._cut.subgame_of_history)
     first, second = (
       SharedRows(
-        subgame_rows(self._subtrees[player].subgames, walked, player),
+        subgame_rows(self._subtrees[player].subgames, core_histories, player),
         placed.sequences[trunk.leaf_sequences[player]].astype(np.uint32),
         group_members(self._subtrees[player], groups, player, placed.sequences),
       )
       for player, placed in enumerate(placements)
     )
-    payoff_of_leaf = walked.payoffs.shape[1] + np.arange(trunk.leaf_sequences.shape[1])
+    payoff_of_leaf = core_histories.payoffs.shape[1] + np.arange(trunk.leaf_sequences.shape[1])
     return SharedRectangles(
       rows=(first, second),
       subgame_of_group=groups.subgame.astype(np.uint32),
       reach_of_group=groups.reach,
-      first_rectangle_of_subgame=walked.starts.rectangle.astype(np.uint32),
-      payoff=np.concatenate([walked.payoff, payoff_of_leaf], dtype=np.uint32, casting="unsafe"),
-      payoffs=np.concatenate([walked.payoffs, trunk.leaf_payoffs], axis=1),
+      first_rectangle_of_subgame=core_histories.starts.rectangle.astype(np.uint32),
+      payoff=np.concatenate(
+        [core_histories.payoff, payoff_of_leaf], dtype=np.uint32, casting="unsafe"
+      ),
+      payoffs=np.concatenate([core_histories.payoffs, trunk.leaf_payoffs], axis=1),
       treeplexes=[placed.treeplex for placed in placements],
     )
 

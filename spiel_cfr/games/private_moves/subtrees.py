@@ -1,6 +1,6 @@
 """Subtrees of one player's infosets below the cut. Sequences at the cut that lead to the same subgames share a subtree.
 
-The *cut* is a number of moves that divides the game into the trunk and subgames. A player does not know which subgame
+The *cut* divides the game, after a number of moves, into the trunk and subgames. A player does not know which subgame
 it is in, so its *subtree* below a sequence is the union of its infosets in the subgames that can follow. The place of a
 subgame in a subtree is an *embedding*. `subgames` explains these terms with an example.
 """
@@ -23,12 +23,12 @@ _EMBEDDINGS_AT_A_TIME = 1 << 9
 
 
 class SubgameInfosets:
-  """One player's infosets of all subgames, subgame by subgame, as the walks of the subgames found them.
+  """One player's infosets of all subgames, subgame by subgame, in order of discovery.
 
   The sequences of a subgame are consecutive. The first one is its *root*, the player's sequence at the cut.
 
   Attributes:
-    walked: PlayerRows. The infosets, and the rows of sequences with payoffs.
+    rows: PlayerRows. The infosets, and the rows of sequences with payoffs.
     num_actions: int32 (infosets,). The number of actions of each infoset.
     first_sequence: int32 (infosets,). The sequence of action 0 of each infoset.
     depth: int32 (infosets,). The number of infosets above each infoset, in its subgame.
@@ -37,10 +37,10 @@ class SubgameInfosets:
   """
 
   def __init__(
-    self, walked: PlayerRows, first_infoset: Int64s, root: Int64s, num_actions: Int32s
+    self, rows: PlayerRows, first_infoset: Int64s, root: Int64s, num_actions: Int32s
   ) -> None:
     """Takes infosets and rows, the first infoset and the root of each subgame, and the numbers of actions."""
-    self.walked, self.num_actions = walked, num_actions
+    self.rows, self.num_actions = rows, num_actions
     self.first_infoset_of_subgame, self.root_of_subgame = first_infoset, root
     # The number of roots before the infoset: one for each subgame up to its own.
     num_roots = np.repeat(np.arange(1, len(root)), np.diff(first_infoset))
@@ -53,7 +53,7 @@ class SubgameInfosets:
     infoset_of_sequence[~is_root] = np.repeat(
       np.arange(len(num_actions), dtype=np.int32), num_actions
     )
-    self.depth = infoset_depths(infoset_of_sequence[walked.parent])
+    self.depth = infoset_depths(infoset_of_sequence[rows.parent])
 
   @property
   def num_subgames(self) -> int:
@@ -67,7 +67,7 @@ class SubgameInfosets:
 
   def paying_sequences(self) -> Int64s:
     """Returns the paying sequences, ascending: those below a root after which the game can end with a payoff."""
-    is_paying = self.walked.classes > 0
+    is_paying = self.rows.classes > 0
     is_paying[self.root_of_subgame[:-1]] = False
     return np.flatnonzero(is_paying)
 
@@ -89,7 +89,7 @@ class _Union:
   def __init__(self, subgames: SubgameInfosets, num_images: int) -> None:
     """Begins without subtrees; `num_images` is the length of `image` with all subtrees."""
     self._subgames = subgames
-    self._num_seen = 1 + int(subgames.walked.seen.max(initial=0))
+    self._num_seen = 1 + int(subgames.rows.seen.max(initial=0))
     # The sequence of the current subtree for each sequence of its subgames.
     self._current_image = np.zeros(subgames.root_of_subgame[-1], np.int32)
     self._num_sequences = self._num_images = 0
@@ -116,8 +116,8 @@ class _Union:
   def _merge(self, infosets: Int64s) -> int:
     """Merges infosets of one depth, and returns the number of infosets that they become."""
     subgames = self._subgames
-    parent = self._current_image[subgames.walked.parent[infosets]].astype(np.int64)
-    keys: Int64s = (1 + parent) * self._num_seen + subgames.walked.seen[infosets]
+    parent = self._current_image[subgames.rows.parent[infosets]].astype(np.int64)
+    keys: Int64s = (1 + parent) * self._num_seen + subgames.rows.seen[infosets]
     keys, first, merged = np.unique(keys, return_index=True, return_inverse=True)
     witness = infosets[first]
     num_actions = subgames.num_actions[witness]
@@ -268,17 +268,17 @@ class PlayerSubtrees:
     result: Int64s = history[first_of_embedding[embedding][infoset] + copy]
     return result
 
-  def sequences_after(self, history: Int64s, walked: Integers, subgame: Int64s) -> Int64s:
-    """Returns sequences of the whole game for sequences that the walk of a subgame found.
+  def sequences_after(self, history: Int64s, sequence: Integers, subgame: Int64s) -> Int64s:
+    """Returns sequences of the whole game for sequences of subgames.
 
     Args:
       history: int64 (n,). Histories at the cut.
-      walked: integers (n,). A sequence of the subgame below each history, as numbered by the walks.
+      sequence: integers (n,). A sequence of the subgame below each history.
       subgame: int64 (n,). That subgame.
     """
     place = self.place_of_history[history]
     result: Int64s = self.sequence_at_cut[place]
-    below_root = walked.astype(np.int64) - self.subgames.root_of_subgame[subgame]
+    below_root = sequence.astype(np.int64) - self.subgames.root_of_subgame[subgame]
     inner = np.flatnonzero(below_root)
     first_image = self.first_image[self.embedding_of_history[history[inner]]]
     result[inner] = self._sequences(
@@ -306,13 +306,13 @@ class PlayerSubtrees:
     first_paying = np.searchsorted(paying, root)
     num_paying = np.diff(first_paying)[subgame]
     first = np.cumsum(num_paying) - num_paying
-    # From a sequence of the walk to its place in `image`.
+    # From a sequence of a subgame to its place in `image`.
     shift = self.first_image - root[:-1][subgame] - 1
     result = np.empty(num_paying.sum(), np.uint32)
     for begin in range(0, len(subgame), _EMBEDDINGS_AT_A_TIME):
       some = slice(begin, begin + _EMBEDDINGS_AT_A_TIME)
       count = num_paying[some]
-      walked = paying[concatenated_ranges(first_paying[subgame[some]], count)]
-      image = self.image[walked + np.repeat(shift[some], count)]
-      result[first[begin] : first[begin] + len(walked)] = placed[self.copy_0[image]]
+      sequences = paying[concatenated_ranges(first_paying[subgame[some]], count)]
+      image = self.image[sequences + np.repeat(shift[some], count)]
+      result[first[begin] : first[begin] + len(sequences)] = placed[self.copy_0[image]]
     return first, result

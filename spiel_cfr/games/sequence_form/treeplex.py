@@ -12,8 +12,8 @@ vectors. docs/arrays.md has a table of the numbers of Kuhn poker.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,11 @@ from spiel_cfr._numba.arrays import (
   LINE,
   Int32s,
   Int64s,
+  Integers,
   Uint32s,
   Uint64s,
   pieces,
-  range_starts,
+  taken,
 )
 
 # Columns of `Treeplex.groups`.
@@ -135,8 +136,8 @@ class Placement(NamedTuple):
 
 
 def build_treeplex(
-  parents: Int64s,
-  num_actions: Int64s,
+  parents: Integers,
+  num_actions: Integers,
   root: int = 0,
   first_infoset: int = 0,
   states: Int64s | None = None,
@@ -145,9 +146,9 @@ def build_treeplex(
   """Lays out a player's infosets, which are given in order of discovery, parents first.
 
   Args:
-    parents: int64 (infosets,). The sequence above each infoset. Sequences are numbered in order of discovery: 0 is the
-      empty sequence, then come the actions of infoset 0, of infoset 1 and so on.
-    num_actions: int64 (infosets,), at least 1. The number of actions of each infoset.
+    parents: integers (infosets,). The sequence above each infoset. Sequences are numbered in order of discovery: 0 is
+      the empty sequence, then come the actions of infoset 0, of infoset 1 and so on.
+    num_actions: integers (infosets,), at least 1. The number of actions of each infoset.
     root: the number of the empty sequence in the numbering of all players.
     first_infoset: the number of the first infoset in the numbering of all players.
     states: int64 (infosets,). The public state of each infoset. Infosets of one group and one public state become
@@ -156,17 +157,18 @@ def build_treeplex(
       replaces `states`.
   """
   num_infosets = len(parents)
-  if states is None:
-    states = np.arange(num_infosets)
   # The sequence of each infoset's action 0 in the order of discovery; `sequences` converts this order to the layout.
-  first_action = 1 + range_starts(num_actions)
+  first_action = np.cumsum(num_actions, dtype=np.int64)
+  first_action -= num_actions
+  first_action += 1
   # The empty sequence belongs to no infoset.
-  infoset_of_sequence = np.repeat(
-    np.arange(-1, num_infosets, dtype=np.int32), np.append(1, num_actions)
+  infoset_of_sequence = np.append(
+    np.int32(-1), np.repeat(np.arange(num_infosets, dtype=np.int32), num_actions)
   )
-  depth = infoset_depths(infoset_of_sequence[parents])
   sequences = np.zeros(len(infoset_of_sequence), np.uint32)
   sequences[0] = root
+  depth = _narrow(infoset_depths(taken(infoset_of_sequence, parents)))
+  num_actions = _narrow(num_actions)
   del infoset_of_sequence
 
   position, first_sequence, stride, layout_parent = (
@@ -174,27 +176,27 @@ def build_treeplex(
   )
   groups: list[tuple[int, int, int, int, int, int]] = []
   end, num_laid_out = root + 1, 0
-  by_depth = np.argsort(depth, kind="stable")
-  for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1):
-    keys: Sequence[Any] = (
-      _state_order(sequences[parents[level]], states[level]) if ranks is None else [ranks[level]]
-    )
-    level = level[np.lexsort((*keys, num_actions[level]))]
-    for group in np.split(level, np.flatnonzero(np.diff(num_actions[level])) + 1):
+  for level in range(1 + int(depth.max(initial=0))):
+    of_level = np.flatnonzero(depth == level)
+    if ranks is None:
+      of_state = of_level if states is None else states[of_level]
+      of_level = of_level[_state_order(sequences[parents[of_level]], of_state)]
+    else:
+      of_level = of_level[np.argsort(ranks[of_level], kind="stable")]
+    for actions in np.unique(num_actions[of_level]).tolist():
+      group = of_level[num_actions[of_level] == actions]
       count, length = len(group), -(-len(group) // LINE) * LINE
-      if not count:
-        continue
-      actions = int(num_actions[group[0]])
       first = -(-end // LINE) * LINE
-      column = np.arange(count)
-      first_sequence[group] = first + column
-      stride[group] = length
-      position[group] = num_laid_out + column
-      layout_parent[num_laid_out : num_laid_out + count] = sequences[parents[group]]
-      for action in range(actions):
-        sequences[first_action[group] + action] = first + action * length + column
-      infoset = first_infoset + num_laid_out
-      groups.append((first, length, count, actions, infoset, int(depth[group[0]])))
+      for piece in pieces(count):
+        infosets, column = group[piece], np.arange(piece.start, piece.stop)
+        first_sequence[infosets] = first + column
+        stride[infosets] = length
+        position[infosets] = num_laid_out + column
+        layout_parent[num_laid_out + column] = sequences[parents[infosets]]
+        action_0 = first_action[infosets]
+        for action in range(actions):
+          sequences[action_0 + action] = first + action * length + column
+      groups.append((first, length, count, actions, first_infoset + num_laid_out, level))
       end = first + actions * length
       num_laid_out += count
   treeplex = Treeplex(
@@ -208,8 +210,8 @@ def build_treeplex(
   return Placement(treeplex, sequences, position, first_sequence, stride)
 
 
-def _state_order(parents: Uint32s, states: Int64s) -> tuple[Uint32s, Int64s, Int64s]:
-  """Returns sort keys for `np.lexsort` that make infosets of one public state neighbors.
+def _state_order(parents: Uint32s, states: Int64s) -> Int64s:
+  """Returns the order of infosets that makes those of one public state neighbors.
 
   Public states are in the order of their first parents, and infosets of a public state in the order of their parents.
   Forward and backward passes then read and write parents almost in order.
@@ -217,7 +219,7 @@ def _state_order(parents: Uint32s, states: Int64s) -> tuple[Uint32s, Int64s, Int
   _, state = np.unique(states, return_inverse=True)
   first_parent = np.full(len(states), np.iinfo(np.int64).max)
   np.minimum.at(first_parent, state, parents)
-  return parents, state, first_parent[state]
+  return np.lexsort((parents, state, first_parent[state]))
 
 
 def infoset_depths(above: Int32s) -> Int32s:
@@ -228,12 +230,17 @@ def infoset_depths(above: Int32s) -> Int32s:
   """
   depths = np.zeros(len(above), np.int32)
   for piece in pieces(len(above)):
-    depths_of_piece, ancestors = depths[piece], above[piece]
-    infosets = np.flatnonzero(ancestors >= 0)
-    ancestors = ancestors[infosets]
-    while len(infosets):
-      depths_of_piece[infosets] += 1
-      ancestors = above[ancestors]
-      has_ancestor = ancestors >= 0
-      infosets, ancestors = infosets[has_ancestor], ancestors[has_ancestor]
+    depths_of_piece, ancestors = depths[piece], above[piece].copy()
+    # The depths of all infosets before the piece are known: climb until an ancestor is one of them.
+    climbing = np.flatnonzero(ancestors >= piece.start)
+    while len(climbing):
+      depths_of_piece[climbing] += 1
+      ancestors[climbing] = above[ancestors[climbing]]
+      climbing = climbing[ancestors[climbing] >= piece.start]
+    depths_of_piece += np.where(ancestors >= 0, 1 + depths[ancestors], 0)
   return depths
+
+
+def _narrow(numbers: Integers) -> Integers:
+  """Returns numbers of at least 0 in the smallest type; short numbers are sorted several times as fast."""
+  return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
