@@ -40,8 +40,8 @@ class BeliefSearch(GameSearch):
       options: the number of iterations of PCFR+ in each subgame, 200 by default; the largest number of histories of a
         subgame, down to its leaves; and the gadget in front of all subgames except the first, "follow" by default.
     """
-    self.view, self._player, self._leaf_values = view, player, leaf_values
-    self._depth, self._options = depth, options
+    super().__init__(view, player, options)
+    self._leaf_values, self._depth = leaf_values, depth
     self._iterations = options.iterations or _ITERATIONS
     self._gadget = options.gadget_for(can_pick=False, is_iterative=True)
     self._first: Segment | None = None

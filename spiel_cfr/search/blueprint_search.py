@@ -49,7 +49,8 @@ class BlueprintSearch(GameSearch):
       blueprint: the blueprint.
       options: the solvers of subgames, and the largest number of histories that are listed.
     """
-    self.view, self._player, self._blueprint, self._options = view, player, blueprint, options
+    super().__init__(view, player, options)
+    self._blueprint = blueprint
     self._first: Segment | None = None
     # By the public state where re-solving begins, None for the root: the resolver, or the error that prevents one.
     self._found: dict[SegmentState | None, SubgameResolver | errors.SpielCFRError] = {}

@@ -60,7 +60,7 @@ class Bounds:
     searcher = arguments.integer(self.searcher, "searcher", 0, 1)
     object.__setattr__(self, "searcher", searcher)
     if self.gadget is not None:
-      find_gadget(self.gadget, can_pick=True)
+      find_gadget(self.gadget)
 
   @classmethod
   @typed
@@ -90,7 +90,7 @@ class Bounds:
     blueprint = tree.blueprint(tree.entries(policy), searcher)
     gifts: npt.ArrayLike = 0.0
     # If `gadget` is None, the solver determines the gadget, and the gadget determines whether gifts count.
-    if find_gadget(gadget, can_pick=tree.can_pick).reach:
+    if find_gadget(gadget).reach:
       w = tree.counterfactual_reach(number, 1 - searcher, blueprint.ranges(number)[searcher])
       gifts = blueprint.gifts(number) * w
     return cls(searcher, blueprint.values(number), gadget, gifts)
@@ -163,8 +163,8 @@ class Subgame:
       count, opponent = len(self.ranges[1 - self._searcher]), 1 - self._searcher
       _check_numbers("values", bounds.values, count, opponent, may_be_scalar=False)
       _check_numbers("gifts", bounds.gifts, count, opponent, may_be_scalar=True)
-    # Checks that the gadget exists in this form of game, and that the probability of the public state is positive.
-    self._start(self._gadget(is_iterative=False))
+    # Checks that the gadget fits leaf values, and that the probability of the public state is positive.
+    self._start(self._gadget(self._tree.solver))
 
   def __repr__(self) -> str:
     options = "" if self._bounds is None else f", player {self._searcher} with bounds"
@@ -172,12 +172,12 @@ class Subgame:
       options += f", leaf values at depth {self._depth}"
     return f"<Subgame of {self.public_state!r}{options}>"
 
-  def _gadget(self, is_iterative: bool) -> Gadget:
-    """Returns the gadget; the default depends on whether the solver is iterative."""
+  def _gadget(self, solver: str) -> Gadget:
+    """Returns the gadget; the default depends on the solver."""
     if self._bounds is None:
       return GADGETS["unsafe"]
-    can_pick = self._tree.can_pick and self._leaf_values is None
-    return find_gadget(self._bounds.gadget, can_pick=can_pick, is_iterative=is_iterative)
+    can_pick = self._leaf_values is None
+    return find_gadget(self._bounds.gadget, can_pick=can_pick, is_iterative=solver != "lp")
 
   @property
   def _w(self) -> Float64s:
@@ -222,13 +222,14 @@ class Subgame:
     and the opponent's infosets below it. Returns sum to 0.
 
     Raises:
-      ArgumentError: the subgame has leaf values. It then has no end, and is no game.
+      ArgumentError: the subgame has leaf values. It then has no end, and is no game. Or the subgame is a river, and the
+        bounds name no gadget: linear programs use "safe" by default, which rivers do not have.
     """
     if self._leaf_values is not None:
       raise errors.ArgumentError(
         f"{self!r} stops at leaf values, so it is not a game: call solve, or leave out leaf_values and depth."
       )
-    gadget = self._gadget(is_iterative=False)
+    gadget = self._gadget("lp")
     return self._tree.cut_out([self._start(gadget)], gadget).game
 
   def solve(self, solver: str | None = None, iterations: int = 1000) -> SubgameSolution:
@@ -255,11 +256,10 @@ class Subgame:
       solver = tree.solver
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
     subgame_solver = SubgameSolver(solver, iterations)
-    is_program = subgame_solver.is_linear_program
-    gadget, policy = self._gadget(is_iterative=not is_program), tree.uniform()
+    gadget, policy = self._gadget(solver), tree.uniform()
     start = self._start(gadget)
     if gadget.is_safe:
-      cut = tree.cut_out([start], gadget, program=is_program)
+      cut = tree.cut_out([start], gadget, program=subgame_solver.is_linear_program)
       cut.write(subgame_solver.solve(cut), policy, self._searcher)
       inside = cut.there[self._searcher]
     else:
@@ -286,7 +286,7 @@ class Subgame:
 
   def _choice_gadget(self) -> ChoiceGadget | None:
     """Returns the gadget in front of a subgame that stops at leaves; None without bounds."""
-    gadget, searcher = self._gadget(is_iterative=True), self._searcher
+    gadget, searcher = self._gadget("pcfr+"), self._searcher
     if not gadget.is_safe:
       return None
     # These bounds are not clipped: the gadget pays them as they are, and they are not divided by w.

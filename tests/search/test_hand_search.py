@@ -27,8 +27,8 @@ from spiel_cfr.policies import forms
 from spiel_cfr.search import SearchBot, river_search
 from spiel_cfr.search.gadgets import find_gadget
 from spiel_cfr.search.game_search import SearchOptions
-from spiel_cfr.search.river_solution import RiverSolution
-from spiel_cfr.search.rivers import RiverGame, RiverTree
+from spiel_cfr.search.river_search import RiverSolution
+from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.subgame_solver import SubgameSolver
 from spiel_cfr.search.subgame_starts import start_from_blueprint
@@ -54,7 +54,9 @@ def solved(name):
   return game, listed, search.public_states(listed), blueprint, solvers[1].average_policy()
 
 
-def resolve_rivers(game, blueprint, gadget="follow", player=None, iterations=200):
+def resolve_rivers(
+  game, blueprint, gadget="follow", player=None, iterations=200, keeps_gains=False
+):
   """Returns strategies in sequence form, and steps; `resolve` lists histories of games that have few hands."""
   tree, solver, steps = RiverTree(game), SubgameSolver("dcfr", iterations), []
   start = forms.behavioral_form(game, blueprint)
@@ -62,7 +64,7 @@ def resolve_rivers(game, blueprint, gadget="follow", player=None, iterations=200
   for searcher in (0, 1) if player is None else (player,):
     (rivers,) = tree.decisions(searcher)
     before = tree.blueprint(start, searcher)
-    after, step = search_step(before, rivers, find_gadget(gadget), solver)
+    after, step = search_step(before, rivers, find_gadget(gadget), solver, keeps_gains=keeps_gains)
     found[tree.owned(searcher)] = after.policy[tree.owned(searcher)]
     steps.append(step)
   return forms.sequence_form(game, found), steps
@@ -151,7 +153,7 @@ def test_bounds_hold_behind_a_gadget(gadget):
   bounds = np.arange(float(len(behind.tree.boards[0].hands[1])))
   chooser = None if gadget == "unsafe" else 1
   digests = {
-    RiverGame(river.tree, river.number, start.weights, chooser, each).game.digest
+    river.tree.river_game(river.number, start.weights, chooser, each).digest
     for each in (bounds, bounds[::-1])
   }
   assert len(digests) == (1 if gadget == "unsafe" else 2)
@@ -375,11 +377,26 @@ def test_resolve_solves_rivers_where_there_are_many_hands(monkeypatch):
   assert found.blueprint_exploitability == pytest.approx(solver.exploitability())
   assert found.exploitability == pytest.approx(sum(step.value_after for step in found.steps) / 2)
   assert found.exploitability < 0.9 * found.blueprint_exploitability
-  wanted, steps = resolve_rivers(game, blueprint, iterations=30)
+  wanted, steps = resolve_rivers(game, blueprint, iterations=30, keeps_gains=True)
   np.testing.assert_allclose(found.sequence_form, wanted, atol=1e-9)
   assert sum(step.solved for step in steps) > 90
   read = search.resolve(game, policy, iterations=30, player=1)
   assert read.steps[0].value_after == pytest.approx(steps[1].value_after, abs=1e-6)
+
+
+def test_rivers_are_resolved_from_a_checkpoint_and_a_cut(monkeypatch, tmp_path):
+  game, *_ = fifty_two()
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(5)
+  rivers = search.public_states(game)[3:6]
+  options = {"cut": rivers, "iterations": 10, "checkpoint": tmp_path / "search"}
+  found = search.resolve(game, solver, **options)
+  assert [step.solved + step.refused for step in found.steps] == [3, 3]
+  monkeypatch.setattr(SubgameSolver, "solve", lambda *arguments: pytest.fail("solved again"))
+  again = search.resolve(game, solver, **options)
+  assert again.probabilities.tobytes() == found.probabilities.tobytes()
+  with pytest.raises(errors.CheckpointMismatchError):
+    search.resolve(game, solver, **{**options, "iterations": 11})
 
 
 def test_ctrl_c_keeps_the_rivers_that_are_solved(monkeypatch):
@@ -410,7 +427,6 @@ def test_bad_input():
     {"iterations": 0},
     {"player": 2},
     {"solver": "none"},
-    {"checkpoint": "file"},
     {"solver": "lp"},
   ):
     with pytest.raises(errors.ArgumentError):

@@ -15,7 +15,7 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
 from spiel_cfr.search import SearchBot, blueprint_arrays, public_states, resolve, subgame_resolver
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.river_solution import blueprint_ranges
+from spiel_cfr.search.river_search import blueprint_ranges
 from spiel_cfr.search.segments import Segment
 
 _DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -360,8 +360,8 @@ def test_ranges_lead_to_the_river():
     state.apply_action(action)
   assert sum(chance for _, chance in first.get_policy(state)) == pytest.approx(1)
   (found,) = first._search._found.values()
-  ranges = blueprint_ranges(found.river, first._reader)
-  hands = found.river.deal.hands[found.river.hands[1]] // 4
+  ranges, tree = blueprint_ranges(found.tree, first._reader), found.tree.game.tree
+  hands = tree.deal.hands[tree.boards[0].hands[1]] // 4
   assert (ranges[0] == 1).all()
   assert ((ranges[1] > 0) == (hands[:, 0] == hands[:, 1])).all()
   # Later decisions there are part of the same solution.
