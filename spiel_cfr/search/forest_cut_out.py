@@ -13,7 +13,6 @@ Example: Kuhn poker after player 0's pass, re-solved for player 1, with the fron
     a leaf                 0pb-bet after 1p-bet   searcher's sequence 4 with 5, and with 11 for the dealt copy
 """
 
-import abc
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,53 +23,10 @@ from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enumerated_game
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.search.cut_outs import CutOut, Start
+from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.gadget_moves import GadgetMoves, opponent_roots
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.private_forest import NONE, PrivateForest
-
-
-class PrivateForests(abc.ABC):
-  """Both players' private states in a game, and its payoffs: all that cutting out a subgame needs.
-
-  `private_forest` explains rows.
-
-  Attributes:
-    name: str. The game's string.
-    forests: by player, the forest of its private states.
-  """
-
-  name: str
-  forests: tuple[PrivateForest, PrivateForest]
-
-  @property
-  @abc.abstractmethod
-  def actions(self) -> Int64s:
-    """The action of OpenSpiel of each entry, shape (entries,)."""
-
-  @abc.abstractmethod
-  def rows(self, number: int, player: int) -> Int64s:
-    """Returns the rows of a player's private states at a public state, given its index."""
-
-  @abc.abstractmethod
-  def below(self, number: int) -> Int64s:
-    """Returns the indices of the public states in the subgame of a public state, in preorder."""
-
-  @abc.abstractmethod
-  def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
-    """Returns the ends of the game right after some public states: rows of both players, and player 0's payoffs.
-
-    A payoff is the player's return less half of the constant to which returns sum, times chance's probability.
-
-    Args:
-      numbers: int64 (public states,). The indices of the public states.
-
-    Returns:
-      int64 (ends,), int64 (ends,) and float64 (ends,). Player 0's row, player 1's row, and the payoff at each end.
-    """
-
-  @abc.abstractmethod
-  def private_name(self, player: int, row: int) -> str:
-    """Returns a player's last information state string at a row."""
+from spiel_cfr.search.private_forest import NONE
 
 
 class _SubgameEnds(NamedTuple):
@@ -87,7 +43,7 @@ class _SubgameEnds(NamedTuple):
   weights: Float64s
 
 
-def _ends(tree: PrivateForests, starts: Sequence[Start], roots: Sequence[Int64s]) -> _SubgameEnds:
+def _ends(tree: ForestTree, starts: Sequence[Start], roots: Sequence[Int64s]) -> _SubgameEnds:
   """Returns the ends in subgames that both players may reach; `roots` as in `cut_out`."""
   ends = [tree.end_pairs(tree.below(start.number)) for start in starts]
   first, second, payoffs = (np.concatenate(arrays) for arrays in zip(*ends, strict=True))
@@ -104,7 +60,7 @@ def _ends(tree: PrivateForests, starts: Sequence[Start], roots: Sequence[Int64s]
 
 
 def cut_out(
-  tree: PrivateForests,
+  tree: ForestTree,
   starts: Sequence[Start],
   gadget: Gadget,
   *,
@@ -165,7 +121,7 @@ def cut_out(
 
 
 def _leaves(
-  tree: PrivateForests,
+  tree: ForestTree,
   opponent: int,
   moves: GadgetMoves,
   infosets: "_SubgameInfosets",
@@ -244,7 +200,7 @@ def _game(
 class _Names(Sequence[str]):
   """Names of a player's infosets in a subgame: a label and the name of a row, put together when they are read."""
 
-  def __init__(self, tree: PrivateForests, player: int) -> None:
+  def __init__(self, tree: ForestTree, player: int) -> None:
     """Begins without names."""
     self._tree, self._player = tree, player
     self._rows, self._labels = list[int](), list[str]()
@@ -278,7 +234,7 @@ class _BuiltInfosets:
     parents: list. Arrays of the sequences above the infosets.
   """
 
-  def __init__(self, tree: PrivateForests, player: int) -> None:
+  def __init__(self, tree: ForestTree, player: int) -> None:
     """Begins without infosets."""
     self.names = _Names(tree, player)
     self.counts, self.actions, self.parents = [list[Int64s]() for _ in range(3)]
@@ -317,7 +273,7 @@ class _SubgameInfosets:
     entry_above: int64 (infosets,). The player's last entry before each infoset; `NONE` before its first action.
   """
 
-  def __init__(self, tree: PrivateForests, player: int, roots: Int64s, ends: Int64s) -> None:
+  def __init__(self, tree: ForestTree, player: int, roots: Int64s, ends: Int64s) -> None:
     """Finds the infosets above the ends of the game, up to the beginnings of the subgames.
 
     Args:

@@ -10,7 +10,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr.bots import PolicyReader
 from spiel_cfr.search.blueprint_arrays import read_blueprint
-from spiel_cfr.search.forest_tree import ForestBlueprint, Play
+from spiel_cfr.search.forest_tree import ForestBlueprint
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.listed_tree import ListedTree
@@ -41,10 +41,10 @@ class SubgameResolver:
     entries, unknown = read_blueprint(histories, blueprint)
     start = time.perf_counter()
     unanswered = _unanswered_actions(self._tree, entries, unknown, searcher)
-    play = Play(self._tree.reach(entries), unanswered=unanswered)
     # By the index of a public state: the policy after that state was re-solved. `NONE` has the first blueprint.
-    self._solved = {NONE: ForestBlueprint(self._tree, entries, searcher, play)}
-    _ = self._solved[NONE].counterfactual_values
+    first = ForestBlueprint(self._tree, entries, searcher, unanswered=unanswered)
+    self._solved = {NONE: first}
+    _ = first.counterfactual_values
     # The time that checking margins takes, by the time of these values.
     self._reserve = 2 * (time.perf_counter() - start)
 

@@ -290,7 +290,7 @@ def test_a_step_that_changes_nothing_leaves_the_blueprint_before_it(monkeypatch)
   bot = SearchBot(blueprint_of("kuhn_poker"), 0)
   bot.get_policy(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
   ((first, second),) = (found._solved.values() for found in bot._search._found.values())
-  begins = [each.play.gifts_from for each in (first, second, second.with_policy(first.policy))]
+  begins = [each.gifts_from for each in (first, second, second.with_policy(first.policy))]
   assert begins == [0, 9, 9]
   assert first._gifts.any() and not second._gifts.any()
 
