@@ -16,7 +16,7 @@ The modules by question, in reading order:
       on rivers of hold'em                         river_search
       with leaf values                             belief_search
       How is a game walked as far as it is played? segments
-    How does a subgame stop before the end?        lookahead, player_sequences
+    How does a subgame stop before the end?        lookahead, lookahead_sequences
     Where do leaf values come from?                exact_values, value_network, self_play_examples
 """
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr._util import arguments
 from spiel_cfr.search.cut_outs import PerPlayer, Start
 from spiel_cfr.search.private_forest import NONE, PrivateForest, Values
 from spiel_cfr.search.search_tree import Blueprint, PublicState, RangesByState, SearchTree
@@ -106,8 +107,16 @@ class ForestTree(SearchTree):
     return self.forests[0].num_entries
 
   def decision_states(self, player: int) -> Int64s:
+    """Returns the indices of the public states where a player may be to move."""
     numbers, movers = self.movers
     return np.unique(numbers[movers == player])
+
+  def decisions(self, player: int) -> list[list[PublicState]]:
+    """Returns the public states where a player may be to move, a list for each number of moves before them."""
+    levels: dict[int, list[PublicState]] = {}
+    for number in self.decision_states(arguments.integer(player, "player", 0, 1)).tolist():
+      levels.setdefault(self.depth(number), []).append(self[number])
+    return [levels[depth] for depth in sorted(levels)]
 
   def players(self, number: int) -> tuple[int, ...]:
     numbers, movers = self.movers

@@ -212,11 +212,6 @@ class ListedTree(ForestTree):
     )
     return first, second, self.histories.chance[nodes]
 
-  def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
-    *positions, chance = self.pairs(number)
-    reach = np.bincount(positions[player], chance * weights[positions[1 - player]])
-    return reach.astype(np.float64)
-
   def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
     return cut_out(self, starts, gadget, program=program)
 

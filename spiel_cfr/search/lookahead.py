@@ -18,7 +18,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.search.cut_outs import PerPlayer
 from spiel_cfr.search.forest_tree import ForestTree, forest_of
-from spiel_cfr.search.player_sequences import PlayerSequences
+from spiel_cfr.search.lookahead_sequences import LookaheadSequences
 from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.search_tree import PublicState
 
@@ -55,7 +55,7 @@ class LookaheadSolution(NamedTuple):
 
   Attributes:
     strategies: by player, float64 (actions, columns). The average strategies, in the order of
-      `PlayerSequences.entries`.
+      `LookaheadSequences.entries`.
     values: by player, float64 (private states, columns). The average counterfactual values at the public state.
     leaf_ranges: float64 (leaves, 2, width, columns). The average ranges at the leaves.
     leaf_values: float64 (leaves, 2, width, columns). The average counterfactual values at the leaves.
@@ -70,6 +70,26 @@ class LookaheadSolution(NamedTuple):
   drawn_ranges: Float64s
 
 
+class _Regrets:
+  """Regrets of predictive regret matching+, at all infosets and in all columns.
+
+  The kernels of `regret_minimizers` have no columns. Leaf values are Python functions, which take all columns at once.
+  """
+
+  def __init__(self, *shape: int) -> None:
+    """Begins with regrets of 0; one for each action and column."""
+    self._regrets, self._predicted = np.zeros(shape), np.zeros(shape)
+
+  def weights(self) -> Float64s:
+    """Returns the weights to which the next strategy is proportional."""
+    return np.maximum(self._regrets + self._predicted, 0.0)
+
+  def update(self, regrets: Float64s) -> None:
+    """Adds the regrets of an iteration, which also predict those of the next iteration."""
+    self._predicted = regrets
+    self._regrets = np.maximum(self._regrets + regrets, 0.0)
+
+
 class _PlayerIterates:
   """One player's PCFR+ in a lookahead: the current strategy, regrets, and sums for averages.
 
@@ -77,17 +97,16 @@ class _PlayerIterates:
     value_sums: float64 (private states, columns). The weighted sum of the counterfactual values at the root.
   """
 
-  def __init__(self, sequences: PlayerSequences, columns: int) -> None:
+  def __init__(self, sequences: LookaheadSequences, columns: int) -> None:
     """Begins with regrets of 0."""
     self._sequences, size = sequences, (sequences.size, columns)
-    self._regrets, self._predicted, self._strategy_sums = (np.zeros(size) for _ in range(3))
+    self._regrets = _Regrets(*size)
+    self._strategy, self._reach, self._strategy_sums = (np.zeros(size) for _ in range(3))
     self.value_sums = np.zeros((sequences.num_roots, columns))
-    self._strategy = self._reach = np.zeros(size)
 
   def play(self, root_range: Float64s) -> Float64s:
-    """Computes the next strategy, and returns its reach probabilities; see `PlayerSequences.reach`."""
-    weights = np.maximum(self._regrets + self._predicted, 0.0)
-    self._strategy = self._sequences.strategy(weights)
+    """Computes the next strategy, and returns its reach probabilities; see `LookaheadSequences.reach`."""
+    self._strategy = self._sequences.strategy(self._regrets.weights())
     self._reach = self._sequences.reach(root_range, self._strategy)
     return self._reach
 
@@ -95,11 +114,10 @@ class _PlayerIterates:
     """Updates regrets and sums, and returns the counterfactual values at the root; shape (private states, columns).
 
     Args:
-      utilities: float64 (sequences, columns). The utilities as `PlayerSequences.regrets` takes and changes them.
+      utilities: float64 (sequences, columns). The utilities as `LookaheadSequences.regrets` takes and changes them.
       weight: the weight of the iteration in the averages.
     """
-    self._predicted = self._sequences.regrets(utilities, self._strategy)
-    self._regrets = np.maximum(self._regrets + self._predicted, 0.0)
+    self._regrets.update(self._sequences.regrets(utilities, self._strategy))
     self._strategy_sums += weight * self._reach[:-1]
     root_values = utilities[: self._sequences.num_roots]
     self.value_sums += weight * root_values
@@ -120,12 +138,12 @@ class _ChoiceRegrets:
   def __init__(self, gadget: ChoiceGadget) -> None:
     """Begins with regrets of 0."""
     self.player, self._gadget = 1 - gadget.searcher, gadget
-    self._regrets, self._predicted = np.zeros((2, 2, *gadget.bounds.shape))
+    self._regrets = _Regrets(2, *gadget.bounds.shape)
     self._plays_on = np.zeros_like(gadget.bounds)
 
   def range(self) -> Float64s:
     """Returns the opponent's range behind the choice in the next iteration."""
-    plays_on, takes = np.maximum(self._regrets + self._predicted, 0.0)
+    plays_on, takes = self._regrets.weights()
     total = plays_on + takes
     self._plays_on = np.where(total > 0, plays_on / np.where(total > 0, total, 1.0), 0.5)
     return self._gadget.forced + (1 - self._gadget.forced) * self._plays_on
@@ -134,8 +152,7 @@ class _ChoiceRegrets:
     """Updates the regrets with the counterfactual values of playing on."""
     bounds = self._gadget.bounds
     mean = self._plays_on * values + (1 - self._plays_on) * bounds
-    self._predicted = np.stack([values - mean, bounds - mean])
-    self._regrets = np.maximum(self._regrets + self._predicted, 0.0)
+    self._regrets.update(np.stack([values - mean, bounds - mean]))
 
 
 class Lookahead:
@@ -146,7 +163,7 @@ class Lookahead:
     leaves: tuple of `PublicState`. The public states where the subgame stops.
     counts: int64 (leaves, 2). The number of private states of each player at the leaves.
     chances: float64 (leaves, width, width). Chance's probability of each pair of private states at the leaves.
-    sides: tuple of two `PlayerSequences`. The sequences of each player.
+    sides: tuple of two `LookaheadSequences`. The sequences of each player.
   """
 
   def __init__(self, root: PublicState, depth: int) -> None:
@@ -170,7 +187,7 @@ class Lookahead:
       for player in (0, 1)
     ]
     first, second = (
-      PlayerSequences(tree, player, inside, [ends[player], rows_at_leaves[player]])
+      LookaheadSequences(tree, player, inside, [ends[player], rows_at_leaves[player]])
       for player in (0, 1)
     )
     self.sides = first, second
@@ -194,7 +211,7 @@ class Lookahead:
       rows: by player, int64 array. The rows of the private states at the leaves, leaf by leaf.
     """
     # The last sequence before each private state at the leaves. Beyond the last private state: the row of zeros of
-    # `PlayerSequences.reach`.
+    # `LookaheadSequences.reach`.
     self._sequence_before = np.empty(self._is_private.shape, np.int64)
     # By player, sparse (sequences, leaves times width): adds values at leaves to the last sequences before them.
     self._gather: list[Any] = []
@@ -269,7 +286,7 @@ class Lookahead:
     """Returns each player's utility of its sequences, without that of its later actions; shape (sequences, columns).
 
     Args:
-      reach: by player, the result of `PlayerSequences.reach`.
+      reach: by player, the result of `LookaheadSequences.reach`.
       at_leaves: float64 (leaves, 2, width, columns). The counterfactual values at the leaves.
     """
     columns = at_leaves.shape[3]

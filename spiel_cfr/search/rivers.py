@@ -13,6 +13,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
@@ -76,17 +77,14 @@ class RiverTree(SearchTree):
     """Returns all rivers."""
     return list(self)
 
-  def decision_states(self, player: int) -> Int64s:
-    numbers = [
-      number
+  def decisions(self, player: int) -> list[list[PublicState]]:
+    """Returns all rivers on which a player may be to move, in a single list: one search step re-solves all of them."""
+    arguments.integer(player, "player", 0, 1)
+    rivers = [
+      self[number]
       for number, (_, first) in enumerate(self.board_and_node)
       if any(node.player == player for node in self.betting[first])
     ]
-    return np.array(numbers, np.int64)
-
-  def decisions(self, player: int) -> list[list[PublicState]]:
-    """Returns all rivers on which a player may be to move, in a single list: one search step re-solves all of them."""
-    rivers = [self[number] for number in self.decision_states(player).tolist()]
     return [rivers] if rivers else []
 
   def depth(self, number: int) -> int:

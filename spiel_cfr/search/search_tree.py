@@ -287,8 +287,11 @@ class SearchTree(Sequence[PublicState]):
     """
 
   @abc.abstractmethod
-  def decision_states(self, player: int) -> Int64s:
-    """Returns the indices of the public states where a player may be to move."""
+  def decisions(self, player: int) -> list[list[PublicState]]:
+    """Returns the public states where a player may be to move, a list for each step of a search.
+
+    No public state of a list is below another one of the list.
+    """
 
   def entries(self, policy: AnyPolicy) -> Float64s:
     """Returns the probability of each action under a policy, shape (entries,).
@@ -324,12 +327,15 @@ class SearchTree(Sequence[PublicState]):
   def num_private_states(self, number: int) -> tuple[int, int]:
     """Returns the number of each player's private states at a public state."""
 
-  @abc.abstractmethod
   def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
     """Returns the probability that chance and the other player lead to each of a player's private states.
 
     `weights` is the other player's range at the public state.
     """
+    *positions, chance = self.pairs(number)
+    reach = chance * weights[positions[1 - player]]
+    count = self.num_private_states(number)[player]
+    return np.bincount(positions[player], reach, count).astype(np.float64)
 
   @abc.abstractmethod
   def blueprint(
@@ -358,13 +364,6 @@ class SearchTree(Sequence[PublicState]):
     """
     totals = self.per_infoset(weights, np.add)
     return np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), otherwise)
-
-  def decisions(self, player: int) -> list[list[PublicState]]:
-    """Returns the public states where a player may be to move, a list for each number of moves before them."""
-    levels: dict[int, list[PublicState]] = {}
-    for number in self.decision_states(arguments.integer(player, "player", 0, 1)).tolist():
-      levels.setdefault(self.depth(number), []).append(self[number])
-    return [levels[depth] for depth in sorted(levels)]
 
   def first_of(self, marked: Bools) -> list[PublicState]:
     """Returns the first marked public state on each path from the root; `marked` has shape (public states,)."""

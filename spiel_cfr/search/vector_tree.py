@@ -107,12 +107,6 @@ class VectorTree(ForestTree):
     tree = self.game.tree
     return tree.types[int(tree.kind[number])]
 
-  def _over_all_types(self, number: int, player: int, numbers: Float64s) -> Float64s:
-    """Returns an array over all types of a player, given numbers of the possible types at a node; 0 elsewhere."""
-    result = np.zeros(self.game.tree.deals.num_types[player])
-    result[self.types(number)[player]] = numbers
-    return result
-
   def rows(self, number: int, player: int) -> Int64s:
     return np.asarray(self.first_row[player][number] + self.types(number)[player])
 
@@ -218,11 +212,6 @@ class VectorTree(ForestTree):
       for types, types_of_deals in zip(self.types(number), tree.deals.types, strict=True)
     )
     return first, second, weights[is_possible]
-
-  def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
-    chances = self.chances[self.game.tree.kind[number]]
-    reach = self._over_all_types(number, 1 - player, weights) @ (chances if player else chances.T)
-    return np.asarray(reach[self.types(number)[player]])
 
   def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
     return cut_out(self, starts, gadget, program=program)

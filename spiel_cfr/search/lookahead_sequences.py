@@ -35,7 +35,7 @@ class SequenceLevel(NamedTuple):
   gather: Any
 
 
-class PlayerSequences:
+class LookaheadSequences:
   """A player's sequences: its private states at the root, then the actions of its infosets, parents first.
 
   Attributes:
