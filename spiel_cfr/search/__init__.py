@@ -18,6 +18,17 @@ The modules by question, in reading order:
       How is a game walked as far as it is played? segments
     How does a subgame stop before the end?        lookahead, lookahead_sequences
     Where do leaf values come from?                exact_values, value_network, self_play_examples
+
+All searches reach the solver by the same calls:
+
+    start_from_ranges, or start_from_blueprint     the beginning of a subgame: ranges, and bounds of the gadget
+    SearchTree.cut_out                             the subgame behind the gadget, as a compiled game
+    SubgameSolver.solve                            a linear program, or iterations of a solver of the catalogue
+    CutOut.write                                   the solution, as entries of a policy of the whole game
+
+`Subgame.solve` makes these calls for one public state. `search_step` makes them for many, and then checks margins. Each
+step of `resolve` and each decision of a `SearchBot` with a blueprint is a `search_step`. Subgames with leaf values are
+solved by `Lookahead.solve` instead.
 """
 
 from spiel_cfr.search.exact_values import ResponseValues, SolvedValues

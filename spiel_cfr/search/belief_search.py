@@ -88,7 +88,7 @@ class BeliefSearch(GameSearch):
       segment = self._segment_below(segment, reached[0])
     histories = segment.tree.histories
     span = histories.entries_of(int(histories.infoset[path[-1]]))
-    entries = segment.lookahead.sides[self._player].entries
+    entries = segment.lookahead.sequences[self._player].entries
     strategy = np.zeros(histories.num_entries)
     strategy[entries] = self._solved[segment].strategies[self._player][:, 0]
     legal = np.concatenate(histories.actions)[span]

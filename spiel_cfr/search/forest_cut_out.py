@@ -26,7 +26,7 @@ from spiel_cfr.search.cut_outs import CutOut, Start
 from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.gadget_moves import GadgetMoves, opponent_roots
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.private_forest import NONE
+from spiel_cfr.search.private_forest import NONE, SubgameInfosets
 
 
 class _SubgameEnds(NamedTuple):
@@ -84,7 +84,7 @@ def cut_out(
   ]
   ends = _ends(tree, starts, roots)
   searcher_infosets, opponent_infosets = (
-    _SubgameInfosets(tree, player, roots[player], ends.rows[player])
+    SubgameInfosets(tree.forests[player], roots[player], ends.rows[player])
     for player in (searcher, opponent)
   )
   searcher_side = _BuiltInfosets(tree, searcher)
@@ -124,7 +124,7 @@ def _leaves(
   tree: ForestTree,
   opponent: int,
   moves: GadgetMoves,
-  infosets: "_SubgameInfosets",
+  infosets: SubgameInfosets,
   ends: _SubgameEnds,
   j_of_row: Int64s,
 ) -> tuple["_BuiltInfosets", Int64s, Float64s]:
@@ -236,7 +236,7 @@ class _BuiltInfosets:
 
   def __init__(self, tree: ForestTree, player: int) -> None:
     """Begins without infosets."""
-    self.names = _Names(tree, player)
+    self.names, self._actions = _Names(tree, player), tree.actions
     self.counts, self.actions, self.parents = [list[Int64s]() for _ in range(3)]
 
   def add_gadget(self, moves: GadgetMoves) -> None:
@@ -246,7 +246,7 @@ class _BuiltInfosets:
     self.actions.append(concatenated_ranges(np.zeros_like(moves.counts), moves.counts))
     self.parents.append(np.zeros_like(moves.counts))
 
-  def add_infosets(self, infosets: "_SubgameInfosets", label: str, otherwise: Any) -> int:
+  def add_infosets(self, infosets: SubgameInfosets, label: str, otherwise: Any) -> int:
     """Adds a copy of infosets of the whole game, and returns the first sequence of the copy.
 
     Args:
@@ -257,59 +257,6 @@ class _BuiltInfosets:
     start = 1 + sum(int(counts.sum()) for counts in self.counts)
     self.names.add(label, infosets.rows)
     self.counts.append(infosets.counts)
-    self.actions.append(infosets.actions)
+    self.actions.append(self._actions[infosets.entries])
     self.parents.append(infosets.sequences(infosets.entry_above, otherwise, start))
     return start
-
-
-class _SubgameInfosets:
-  """One player's infosets in the subgames, with their numbers in the whole game, in the order of their rows.
-
-  Attributes:
-    rows: int64 (infosets,). The row of each infoset.
-    counts: int64 (infosets,). The number of actions of each infoset.
-    entries: int64 (actions,). The entry of each action in the whole game.
-    actions: int64 (actions,). The action of OpenSpiel of each action.
-    entry_above: int64 (infosets,). The player's last entry before each infoset; `NONE` before its first action.
-  """
-
-  def __init__(self, tree: ForestTree, player: int, roots: Int64s, ends: Int64s) -> None:
-    """Finds the infosets above the ends of the game, up to the beginnings of the subgames.
-
-    Args:
-      tree: the whole game.
-      player: the player.
-      roots: int64 (rows,). The row at the beginning of each row's subgame.
-      ends: int64 (ends,). The player's rows where the game ends.
-    """
-    forest = tree.forests[player]
-    inside = np.zeros(len(roots), bool)
-    rows = np.unique(forest.above[ends])
-    while len(rows):
-      inside[rows] = True
-      rows = np.unique(forest.above[rows[roots[rows] != rows]])
-    infosets = forest.infosets
-    chosen = np.flatnonzero(inside[infosets.rows])
-    self.rows, self.counts = infosets.rows[chosen], infosets.counts[chosen]
-    positions = concatenated_ranges(infosets.starts[chosen], self.counts)
-    self.entries = infosets.entries[positions]
-    self.actions = tree.actions[self.entries]
-    self.entry_above = forest.last[self.rows]
-    # Positions in `ForestInfosets.entries`: ascending, one for each element of `self.entries`; and of each entry.
-    self._positions, self._position_of_entry = positions, infosets.positions
-
-  def sequences(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
-    """Returns the sequence in a copy of these infosets of each entry of the whole game.
-
-    Args:
-      entry: int64 array. Entries of the whole game.
-      otherwise: the sequence to return for entries outside the subgames.
-      start: the sequence of the first infoset's first action in the copy.
-    """
-    result = np.broadcast_to(np.asarray(otherwise, np.int64), entry.shape).copy()
-    if len(self._positions):
-      position = np.where(entry >= 0, self._position_of_entry[entry], NONE)
-      number = np.minimum(np.searchsorted(self._positions, position), len(self._positions) - 1)
-      inside = self._positions[number] == position
-      result[inside] = start + number[inside]
-    return result

@@ -1,4 +1,4 @@
-"""Public trees that list all private states of both players: ranges, values and gifts of policies, and cut-outs.
+"""Public trees that list all private states of both players: ranges, values and gifts of policies.
 
 Listed histories (`ListedTree`) and vector form (`VectorTree`) implement two computations: chance's probabilities of
 pairs of private states, and payoffs at the ends of the game. Both are linear in the other player's reach probabilities.

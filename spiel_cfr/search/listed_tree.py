@@ -56,7 +56,7 @@ class ListedTree(ForestTree):
     ends_of_game: `Ends`. The ends of the game.
   """
 
-  solver = "lp"
+  default_solver = "lp"
 
   def __init__(self, game: CompiledGame | None, histories: HistoryTree) -> None:
     """Finds the public states and the rows of histories.

@@ -163,7 +163,7 @@ class Lookahead:
     leaves: tuple of `PublicState`. The public states where the subgame stops.
     counts: int64 (leaves, 2). The number of private states of each player at the leaves.
     chances: float64 (leaves, width, width). Chance's probability of each pair of private states at the leaves.
-    sides: tuple of two `LookaheadSequences`. The sequences of each player.
+    sequences: tuple of two `LookaheadSequences`. The sequences of each player.
   """
 
   def __init__(self, root: PublicState, depth: int) -> None:
@@ -187,11 +187,15 @@ class Lookahead:
       for player in (0, 1)
     ]
     first, second = (
-      LookaheadSequences(tree, player, inside, [ends[player], rows_at_leaves[player]])
+      LookaheadSequences(
+        tree.forests[player],
+        tree.rows(root.number, player),
+        np.concatenate([ends[player], rows_at_leaves[player]]),
+      )
       for player in (0, 1)
     )
-    self.sides = first, second
-    last_sequences = first.sequence[ends[0]], second.sequence[ends[1]]
+    self.sequences = first, second
+    last_sequences = first.before(ends[0]), second.before(ends[1])
     self._payoffs = scipy.sparse.csr_matrix((payoffs, last_sequences), (first.size, second.size))
     self._payoffs_of_second = self._payoffs.T.tocsr()
     # By the number of columns: the leaves, repeated for each column.
@@ -215,10 +219,10 @@ class Lookahead:
     self._sequence_before = np.empty(self._is_private.shape, np.int64)
     # By player, sparse (sequences, leaves times width): adds values at leaves to the last sequences before them.
     self._gather: list[Any] = []
-    for player, side in enumerate(self.sides):
+    for player, side in enumerate(self.sequences):
       is_private, sequence_before = self._is_private[:, player], self._sequence_before[:, player]
       sequence_before[:] = side.size
-      sequence_before[is_private] = side.sequence[rows[player]]
+      sequence_before[is_private] = side.before(rows[player])
       positions = np.flatnonzero(is_private.ravel())
       ones = np.ones(len(positions)), (sequence_before[is_private], positions)
       self._gather.append(scipy.sparse.csr_matrix(ones, (side.size, is_private.size)))
@@ -248,7 +252,10 @@ class Lookahead:
       ArgumentError: `leaf_values` returns an array of a wrong shape, or numbers that are not finite.
     """
     columns = ranges[0].shape[1]
-    root_ranges, iterates = list(ranges), [_PlayerIterates(side, columns) for side in self.sides]
+    root_ranges, iterates = (
+      list(ranges),
+      [_PlayerIterates(side, columns) for side in self.sequences],
+    )
     sums_of_ranges, sums_of_values, drawn = np.zeros((3, *self._sequence_before.shape, columns))
     if drawn_iterations is None:
       drawn_iterations = np.full(columns, iterations)

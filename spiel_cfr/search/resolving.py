@@ -144,7 +144,7 @@ def resolve(
   if checkpoint is not None:
     checkpoint = arguments.path(checkpoint, "checkpoint")
   if solver is None:
-    solver = tree.solver
+    solver = tree.default_solver
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   subgame_solver = SubgameSolver(solver, iterations)
   chosen = find_gadget(gadget, is_iterative=not subgame_solver.is_linear_program)

@@ -5,8 +5,6 @@ need no further search. The range of each player has the probability with which 
 river. With a safe gadget, the solution does not depend on the opponent's range.
 """
 
-import itertools
-import math
 import time
 import warnings
 from collections.abc import Sequence
@@ -68,10 +66,8 @@ class RiverSolution(NamedTuple):
 class RiverSearch(GameSearch):
   """A player's search in poker over vectors of hands. It plays the blueprint before the last public card.
 
-  A river is solved at the player's first decision there, and the solution is kept for later plays. A later play solves
-  the river again if it has more than twice the time that the kept solution had. The first decision of all may be short
-  of time, because the game is loaded in it. The decisions of one play have one solution: two solutions together may be
-  unsafe.
+  A river is solved at the player's first decision there, and the solution is kept for later plays: two solutions of one
+  river together may be unsafe.
   """
 
   def __init__(
@@ -86,8 +82,6 @@ class RiverSearch(GameSearch):
     self._blueprint = blueprint
     # By the moves that lead to a river: its solution, or the error that prevents one.
     self._found: dict[tuple[int, ...], RiverSolution | errors.GameError] = {}
-    # By the same moves: the seconds that the solution had.
-    self._seconds = dict[tuple[int, ...], float]()
 
   @property
   def size(self) -> int:
@@ -107,7 +101,7 @@ class RiverSearch(GameSearch):
     problem = "public cards are still to be dealt"
     moves = public_moves(self.view, state)
     if moves is not None:
-      solution = self._solution(state, *moves, deadline)
+      solution = self._solution(*moves, deadline)
       if isinstance(solution, RiverSolution):
         return solution.policy(state)
       problem = str(solution)
@@ -117,14 +111,11 @@ class RiverSearch(GameSearch):
       raise errors.GameTooLargeError(f"{error} It can't be searched: {problem}.") from None
 
   def _solution(
-    self, state: Any, path: list[int], dealt: list[int], deadline: float
+    self, path: list[int], dealt: list[int], deadline: float
   ) -> RiverSolution | errors.GameError:
     """Returns the solution of a river, or the error that prevents it."""
-    key, seconds = tuple(path), deadline - time.perf_counter()
-    is_kept = key in self._found
-    if is_kept and seconds > 2 * self._seconds[key]:
-      is_kept = self._has_decided(state)
-    if not is_kept:
+    key = tuple(path)
+    if key not in self._found:
       # A game over vectors of hands has no infoset in which the opponent could pick a hand.
       gadget = self._options.gadget_for(can_pick=False, is_iterative=True)
       solver = self._options.iterative_solver(deadline)
@@ -132,16 +123,10 @@ class RiverSearch(GameSearch):
         self._found[key] = solve_river(
           self.view, path, dealt, self._blueprint, solver, self._player, gadget
         )
-        self._seconds[key] = max(seconds, 0.0)
       except errors.GameError as error:
-        # More time would not help. A traceback would keep the river in memory.
-        self._found[key], self._seconds[key] = error.with_traceback(None), math.inf
+        # A traceback would keep the river in memory.
+        self._found[key] = error.with_traceback(None)
     return self._found[key]
-
-  def _has_decided(self, state: Any) -> bool:
-    """Returns True if the player has moved on the river, that is, after chance's last move."""
-    movers = (move.player for move in reversed(state.full_history()))
-    return self._player in itertools.takewhile(lambda mover: mover >= 0, movers)
 
 
 def solve_river(

@@ -232,13 +232,13 @@ class SearchTree(Sequence[PublicState]):
     game: the compiled game.
     above: int64 (public states,). The index of the public state before the last move; `NONE` at the root.
     largest_payoff: float. The largest absolute payoff.
-    solver: str. The default solver of subgames, "lp" or a name in `catalogue.SOLVERS`.
+    default_solver: str. The default solver of subgames, "lp" or a name in `catalogue.SOLVERS`.
   """
 
   game: CompiledGame
   above: Int64s
   largest_payoff: float
-  solver: ClassVar[str] = "dcfr"
+  default_solver: ClassVar[str] = "dcfr"
 
   def __len__(self) -> int:
     return len(self.above)

@@ -164,7 +164,7 @@ class Subgame:
       _check_numbers("values", bounds.values, count, opponent, may_be_scalar=False)
       _check_numbers("gifts", bounds.gifts, count, opponent, may_be_scalar=True)
     # Checks that the gadget fits leaf values, and that the probability of the public state is positive.
-    self._start(self._gadget(self._tree.solver))
+    self._start(self._gadget(self._tree.default_solver))
 
   def __repr__(self) -> str:
     options = "" if self._bounds is None else f", player {self._searcher} with bounds"
@@ -253,7 +253,7 @@ class Subgame:
         )
       return self._solve_to_leaves(self._leaf_values, iterations)
     if solver is None:
-      solver = tree.solver
+      solver = tree.default_solver
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
     subgame_solver = SubgameSolver(solver, iterations)
     gadget, policy = self._gadget(solver), tree.uniform()
@@ -280,7 +280,7 @@ class Subgame:
     solution = lookahead.solve(columns, leaf_values, iterations, choice)
     strategies = np.full(self._tree.num_entries, np.nan)
     for player in (0, 1) if choice is None else (searcher,):
-      strategies[lookahead.sides[player].entries] = solution.strategies[player][:, 0]
+      strategies[lookahead.sequences[player].entries] = solution.strategies[player][:, 0]
     values = solution.values[0][:, 0], solution.values[1][:, 0]
     return SubgameSolution(self._tree.behavioral_form(strategies), values)
 

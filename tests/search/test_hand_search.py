@@ -1,9 +1,7 @@
 """Search of rivers over vectors of hands: the same subgames as listed histories, and as safe."""
 
 import functools
-import math
 import signal
-import time
 import warnings
 
 import numpy as np
@@ -15,19 +13,15 @@ from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
 from spiel_cfr import errors, poker, search
-from spiel_cfr.bots import PolicyReader
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.evaluation.sequence_form_matrices import payoff_matrix
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, gradients
-from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
 from spiel_cfr.policies import forms
-from spiel_cfr.search import SearchBot, river_search
+from spiel_cfr.search import SearchBot
 from spiel_cfr.search.gadgets import find_gadget
-from spiel_cfr.search.game_search import SearchOptions
-from spiel_cfr.search.river_search import RiverSolution
 from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.subgame_solver import SubgameSolver
@@ -318,29 +312,6 @@ def test_states_not_read_in_time_are_not_safe():
     assert sum(chance for _, chance in bot.get_policy(on_a_river())) == pytest.approx(1)
   (found,) = bot._search._found.values()
   assert not found.gadget.is_safe
-
-
-def test_a_later_play_with_more_time_solves_a_river_again(monkeypatch):
-  seconds_left = []
-
-  def solve(view, path, dealt, blueprint, solver, searcher, gadget):
-    seconds_left.append(solver.deadline - time.perf_counter())
-    return RiverSolution(None, np.full(1, len(seconds_left)), gadget)
-
-  monkeypatch.setattr(river_search, "solve_river", solve)
-  monkeypatch.setattr(RiverSolution, "policy", lambda solution, state: solution.strategy[0])
-  first, later = on_a_river(), on_a_river()
-  later.apply_action(1)
-  later.apply_action(2)
-  options = SearchOptions(None, None, None, 60.0, 100)
-  searched = river_search.RiverSearch(GameView(first.get_game()), 0, PolicyReader({}), options)
-  now = time.perf_counter()
-  # A solution stays during a play. A later play has 6,000 seconds after 200, another one 6,100 after 6,000.
-  plays = ((first, 200), (later, 6000), (first, 6000), (later, 60_000), (first, 6100))
-  found = [searched.policy(state, now + seconds) for state, seconds in plays]
-  assert found == [1, 1, 2, 2, 2]
-  assert searched.policy(first, math.inf) == 3
-  assert searched.policy(first, math.inf) == 3
 
 
 def on_a_river():
