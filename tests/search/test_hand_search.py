@@ -370,6 +370,25 @@ def test_rivers_are_resolved_from_a_checkpoint_and_a_cut(monkeypatch, tmp_path):
     search.resolve(game, solver, **{**options, "iterations": 11})
 
 
+def test_linear_programs_solve_rivers_without_a_pick():
+  game, *_ = fifty_two()
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(5)
+  found = search.resolve(game, solver, cut=RiverTree(game)[:2], solver="lp", gadget="follow")
+  for step in found.steps:
+    assert (step.solved, step.refused) == (2, 0)
+    assert step.smallest_margin > -1e-9
+  assert found.exploitability < found.blueprint_exploitability
+
+
+@pytest.mark.slow
+def test_the_policy_played_on_rivers_is_that_of_resolve():
+  game, _, policy = fifty_two()
+  played = search.played_policy(game, SearchBot(policy, 0, iterations=30))
+  wanted = search.resolve(game, policy, iterations=30).exploitability
+  assert spiel_cfr.exploitability(game, played) == pytest.approx(wanted, abs=1e-9)
+
+
 def test_ctrl_c_keeps_the_rivers_that_are_solved(monkeypatch):
   game, *_ = fifty_two()
   solver = spiel_cfr.CFRSolver(game)
