@@ -18,9 +18,10 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.search.cut_outs import PerPlayer
 from spiel_cfr.search.forest_tree import ForestTree, forest_of
+from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.lookahead_sequences import LookaheadSequences
 from spiel_cfr.search.private_forest import NONE
-from spiel_cfr.search.search_tree import PublicState
+from spiel_cfr.search.search_tree import PublicState, SearchTree
 
 # A function of public states and ranges that returns counterfactual values. Ranges and values are float64 (public
 # states, 2, private states). Beyond a player's last private state, ranges are 0, and values are ignored.
@@ -48,6 +49,32 @@ class ChoiceGadget(NamedTuple):
   searcher: int
   bounds: Float64s
   forced: Float64s
+
+  @classmethod
+  def in_front(
+    cls,
+    tree: SearchTree,
+    number: int,
+    searcher: int,
+    ranges: PerPlayer,
+    gadget: Gadget,
+    bounds: Float64s,
+  ) -> "ChoiceGadget | None":
+    """Returns the gadget in front of a subgame, with one column; None if the gadget has no bounds.
+
+    Args:
+      tree: the public states.
+      number: the index of the public state at the root of the subgame.
+      searcher: the player whose strategy is re-solved.
+      ranges: by player, float64 (private states,). The ranges at the root.
+      gadget: the parameters of the gadget.
+      bounds: float64 (the opponent's private states,). The bounds on the opponent's counterfactual values.
+    """
+    if not gadget.is_safe:
+      return None
+    opponent = 1 - searcher
+    w = tree.counterfactual_reach(number, opponent, ranges[searcher])
+    return cls(searcher, bounds[:, None], gadget.forced(w, ranges[opponent])[:, None])
 
 
 class LookaheadSolution(NamedTuple):

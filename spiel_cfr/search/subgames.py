@@ -275,7 +275,12 @@ class Subgame:
   def _solve_to_leaves(self, leaf_values: LeafValues, iterations: int) -> SubgameSolution:
     """Returns the solution of the subgame above the leaves; its values are averages over all iterations."""
     lookahead, searcher = Lookahead(self.public_state, self._depth), self._searcher
-    choice = self._choice_gadget()
+    gadget = self._gadget("pcfr+")
+    # These bounds are not clipped: the gadget pays them as they are, and they are not divided by w.
+    bounds = self._bound_values() + self._gifts(gadget)
+    choice = ChoiceGadget.in_front(
+      self._tree, self.public_state.number, searcher, self.ranges, gadget, bounds
+    )
     columns = self.ranges[0][:, None], self.ranges[1][:, None]
     solution = lookahead.solve(columns, leaf_values, iterations, choice)
     strategies = np.full(self._tree.num_entries, np.nan)
@@ -283,16 +288,6 @@ class Subgame:
       strategies[lookahead.sequences[player].entries] = solution.strategies[player][:, 0]
     values = solution.values[0][:, 0], solution.values[1][:, 0]
     return SubgameSolution(self._tree.behavioral_form(strategies), values)
-
-  def _choice_gadget(self) -> ChoiceGadget | None:
-    """Returns the gadget in front of a subgame that stops at leaves; None without bounds."""
-    gadget, searcher = self._gadget("pcfr+"), self._searcher
-    if not gadget.is_safe:
-      return None
-    # These bounds are not clipped: the gadget pays them as they are, and they are not divided by w.
-    values = self._bound_values() + self._gifts(gadget)
-    forced = gadget.forced(self._w, self.ranges[1 - searcher])
-    return ChoiceGadget(searcher, values[:, None], forced[:, None])
 
   def _values(self, policy: Float64s, is_safe: bool) -> PerPlayer:
     """Returns the counterfactual values of both players at the public state.
