@@ -13,7 +13,7 @@ from absl import flags
 import spiel_cfr
 
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "folder of the pictures")
-_BLUE, _ORANGE, _GREEN, _GREY = "#4a63d8", "#d9741f", "#12957f", "#97a0af"
+_BLUE, _ORANGE, _GREEN, _GRAY = "#4a63d8", "#d9741f", "#12957f", "#97a0af"
 # Payoffs of rock, paper and scissors against each other; winning with rock pays double.
 _PAYOFFS = np.array([[0.0, -1.0, 2.0], [1.0, 0.0, -1.0], [-2.0, 1.0, 0.0]])
 
@@ -45,7 +45,7 @@ def draw_regret_matching(path: pathlib.Path) -> None:
     axes.plot(strategies[:, action], color=color, alpha=0.25, linewidth=0.8)
     axes.plot(averages[:, action], color=color, linewidth=2.2, label=f"{name}, on average")
   for share in (0.25, 0.5):
-    axes.axhline(share, color=_GREY, linewidth=0.8, linestyle=":")
+    axes.axhline(share, color=_GRAY, linewidth=0.8, linestyle=":")
   axes.set(xscale="log", xlim=(1, 4000), ylim=(0, 1), xlabel="iteration", ylabel="probability")
   axes.set_title("The strategy circles, its average settles", loc="left")
   axes.legend(frameon=False, loc="upper right")
@@ -57,7 +57,7 @@ def draw_regret_matching(path: pathlib.Path) -> None:
 def draw_kuhn(path: pathlib.Path) -> None:
   figure, (left, right) = pyplot().subplots(1, 2, figsize=(10, 3.8), layout="constrained")
   for name, color in (
-    ("CFRSolver", _GREY),
+    ("CFRSolver", _GRAY),
     ("CFRPlusSolver", _ORANGE),
     ("RestartedCFRSolver", _BLUE),
   ):

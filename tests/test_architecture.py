@@ -43,7 +43,7 @@ ORDER = (
   "parametric_games",  # parameters that are best for a player
   "quantal_response",  # what those play who err
   "solving",  # one call that picks a solver and runs it
-  "exploitation",  # responses to a modelled opponent, with a known risk
+  "exploitation",  # responses to a modeled opponent, with a known risk
   "atlas",  # solved games with numbers that are certain
   "bots",  # a policy as a bot of OpenSpiel's
   "search",  # subgames solved again

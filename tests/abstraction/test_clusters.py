@@ -14,9 +14,9 @@ def leduc():
 
 def test_k_means_finds_clusters_that_are_far_apart():
   rng = np.random.default_rng(1)
-  centres = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+  centers = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
   which = rng.integers(3, size=90)
-  found = spiel_cfr.abstraction.k_means(centres[which] + rng.normal(size=(90, 2)), 3, seed=2)
+  found = spiel_cfr.abstraction.k_means(centers[which] + rng.normal(size=(90, 2)), 3, seed=2)
   pairs = set(zip(which.tolist(), found.tolist(), strict=True))
   assert len(pairs) == 3
   assert len(np.unique(found)) == 3

@@ -54,7 +54,7 @@ def test_energy_distances():
 
 
 def test_clusters_of_histograms():
-  """Histograms that differ in neighbouring bins stay together; Euclidean distances would part them."""
+  """Histograms that differ in neighboring bins stay together; Euclidean distances would part them."""
   points = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.1, 0.9]])
   places = np.array([0.0, 0.1, 5.0])
   ground = abs(places[:, None] - places)

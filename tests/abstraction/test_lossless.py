@@ -1,4 +1,4 @@
-"""Symmetries found by colour refinement, with numbers of infosets known from elsewhere."""
+"""Symmetries found by color refinement, with numbers of infosets known from elsewhere."""
 
 import re
 
@@ -16,7 +16,7 @@ _BATTLESHIP = (
   "battleship(board_width=2,board_height=2,ship_sizes=[1;2],ship_values=[1;2],num_shots=2,"
   "allow_repeated_shots=False)"
 )
-# Infosets of the game and of its colours.
+# Infosets of the game and of its colors.
 _SIZES = {
   "leduc_poker": (936, 288),
   _BATTLESHIP: (1586, 50),
@@ -78,7 +78,7 @@ def test_iterates_are_those_of_the_full_game(name, iterations):
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", _BATTLESHIP])
-def test_gradients_are_the_same_within_colours(name):
+def test_gradients_are_the_same_within_colors(name):
   """Symmetric strategies have symmetric gradients."""
   game = spiel_cfr.compile_game(name)
   small = spiel_cfr.abstraction.lossless_abstraction(name)
@@ -92,10 +92,10 @@ def test_gradients_are_the_same_within_colours(name):
   for player in range(2):
     game.payoff.gradient_into(player, full, utility)
   cells = game.all_action_sequences
-  colours = small.all_action_sequences
+  colors = small.all_action_sequences
   low = np.full(small.end, np.inf)
-  np.minimum.at(low, colours, utility[cells])
-  np.testing.assert_allclose(utility[cells], low[colours], atol=1e-12)
+  np.minimum.at(low, colors, utility[cells])
+  np.testing.assert_allclose(utility[cells], low[colors], atol=1e-12)
   assert np.ptp(utility[cells]) > 0.01
 
 
@@ -151,7 +151,7 @@ def test_copies_of_a_game_are_one(seed):
 
 @pytest.mark.parametrize("name", ["leduc_poker", _BATTLESHIP, "dark_hex(board_size=2)"])
 def test_merged_games_have_no_symmetries_left(name):
-  """In the merged game, each infoset has its own colour."""
+  """In the merged game, each infoset has its own color."""
   small = spiel_cfr.abstraction.lossless_abstraction(name)
   infosets = [
     _by_themselves(tree, own) for tree, own in zip(small.treeplexes, small.infosets, strict=True)

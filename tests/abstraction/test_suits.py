@@ -114,7 +114,7 @@ def test_gradients_are_the_same_within_classes(name):
   listed = spiel_cfr.abstraction.lossless_abstraction(
     spiel_cfr.compile_game(name, vector_form=False)
   )
-  # Colours may find more: they need no permutation that does for all cards at once.
+  # Colors may find more: they need no permutation that does for all cards at once.
   assert listed.num_infosets <= small.num_infosets < game.num_infosets
   rng = np.random.default_rng(2)
   sums = np.zeros(small.end)

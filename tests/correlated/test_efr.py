@@ -144,7 +144,7 @@ def test_blind_counterfactual_deviations_are_cfr():
 def test_minimized_gaps_vanish(deviations):
   """Gaps fall at least as 1 / sqrt(T): 16 times the iterations give a quarter, with a margin."""
   solver = correlated.EFRSolver(load("unequal actions"), deviations)
-  # Behavioural deviations have all others in them.
+  # Behavioral deviations have all others in them.
   all_kinds = tuple(correlated.GAP_KINDS)
   kinds = all_kinds if deviations == "behavioural" else correlated.MEASURABLE_GAPS[deviations]
   plays = [correlated.EmpiricalPlay(solver.compiled_game, name) for name in ("tips", "behavioural")]

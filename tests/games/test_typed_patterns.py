@@ -415,7 +415,7 @@ def test_payoffs_that_differ_a_little_are_told_apart():
   assert num_patterns(different) > 2 * num_patterns(alike)
 
 
-def test_types_of_leduc_poker_are_neighbours():
+def test_types_of_leduc_poker_are_neighbors():
   # Before the public card six cards can be one's own, and five afterwards.
   compiled = spiel_cfr.compile_game("leduc_poker")
   for treeplex, own in zip(compiled.treeplexes, compiled.infosets, strict=True):
