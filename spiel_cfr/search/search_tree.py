@@ -1,7 +1,8 @@
 """Public trees: the interface that all of search uses, independent of the form of the game.
 
-`SearchTree` contains all public states of a game. `PublicState` is a view of one of them. `Blueprint` has the ranges of
-a policy and the opponent's values. At a public state, each player has a list of private states, and two arrays over it:
+`SearchTree` contains the public states of a game: all of them, or the rivers of hold'em. `PublicState` is a view of one
+of them. `Blueprint` has the ranges of a policy and the opponent's values. At a public state, each player has a list of
+private states, and two arrays over it:
 
     ranges                  the probability that the player plays to each private state
     counterfactual values   expected payoffs, times the probability that chance and the other player lead there
@@ -226,7 +227,7 @@ class Blueprint(abc.ABC):
 
 
 class SearchTree(Sequence[PublicState]):
-  """All public states of a game, parents first; `public_states` makes a tree.
+  """The public states of a game, parents first; `public_states` makes a tree.
 
   Attributes:
     game: the compiled game.
