@@ -10,14 +10,25 @@ The modules by question, in reading order:
       from listed histories                        history_tree, listed_tree
       in vector form                               vector_tree
     How does a subgame become a game to solve?     forest_cut_out, gadget_moves
-    How are rivers of hold'em searched?            rivers, compiled_river
+    How are rivers of hold'em searched?            rivers, river_game
     How does a bot search during play?             search_bot, game_search (the interface of the next three)
       with a blueprint                             blueprint_search, subgame_resolver, blueprint_arrays
-      on rivers of hold'em                         river_search, river_solution
+      on rivers of hold'em                         river_search
       with leaf values                             belief_search
       How is a game walked as far as it is played? segments
-    How does a subgame stop before the end?        lookahead, player_sequences
+    How does a subgame stop before the end?        lookahead, lookahead_sequences
     Where do leaf values come from?                exact_values, value_network, self_play_examples
+
+All searches reach the solver by the same calls:
+
+    start_from_ranges, or start_from_blueprint     the beginning of a subgame: ranges, and bounds of the gadget
+    SearchTree.cut_out                             the subgame behind the gadget, as a compiled game
+    SubgameSolver.solve                            a linear program, or iterations of a solver of the catalogue
+    CutOut.write                                   the solution, as entries of a policy of the whole game
+
+`Subgame.solve` makes these calls for one public state. `search_step` makes them for many, and then checks margins. Each
+step of `resolve` and each decision of a `SearchBot` with a blueprint is a `search_step`. Subgames with leaf values are
+solved by `Lookahead.solve` instead.
 """
 
 from spiel_cfr.search.exact_values import ResponseValues, SolvedValues
@@ -25,7 +36,7 @@ from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.lookahead import LeafValues
 from spiel_cfr.search.public_state_trees import public_states
 from spiel_cfr.search.resolving import Resolved, resolve
-from spiel_cfr.search.river_solution import UnsafeSearchWarning
+from spiel_cfr.search.river_search import UnsafeSearchWarning
 from spiel_cfr.search.search_bot import SearchBot, played_policy
 from spiel_cfr.search.search_step import SearchStep
 from spiel_cfr.search.search_tree import PublicState, SearchTree

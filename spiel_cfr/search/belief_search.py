@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.search.cut_outs import PerPlayer
 from spiel_cfr.search.game_search import GameSearch, SearchOptions
 from spiel_cfr.search.lookahead import ChoiceGadget, LeafValues, LookaheadSolution
 from spiel_cfr.search.segments import Segment
@@ -40,8 +38,8 @@ class BeliefSearch(GameSearch):
       options: the number of iterations of PCFR+ in each subgame, 200 by default; the largest number of histories of a
         subgame, down to its leaves; and the gadget in front of all subgames except the first, "follow" by default.
     """
-    self.view, self._player, self._leaf_values = view, player, leaf_values
-    self._depth, self._options = depth, options
+    super().__init__(view, player, options)
+    self._leaf_values, self._depth = leaf_values, depth
     self._iterations = options.iterations or _ITERATIONS
     self._gadget = options.gadget_for(can_pick=False, is_iterative=True)
     self._first: Segment | None = None
@@ -88,7 +86,7 @@ class BeliefSearch(GameSearch):
       segment = self._segment_below(segment, reached[0])
     histories = segment.tree.histories
     span = histories.entries_of(int(histories.infoset[path[-1]]))
-    entries = segment.lookahead.sides[self._player].entries
+    entries = segment.lookahead.sequences[self._player].entries
     strategy = np.zeros(histories.num_entries)
     strategy[entries] = self._solved[segment].strategies[self._player][:, 0]
     legal = np.concatenate(histories.actions)[span]
@@ -102,26 +100,10 @@ class BeliefSearch(GameSearch):
       solution, counts = self._solved[above], above.lookahead.counts[leaf]
       first, second = (solution.leaf_ranges[leaf, player, : counts[player]] for player in (0, 1))
       opponent = 1 - self._player
-      bounds = solution.leaf_values[leaf, opponent, : counts[opponent]]
-      gadget = self._choice_gadget(segment, (first, second), bounds)
+      bounds = solution.leaf_values[leaf, opponent, : counts[opponent], 0]
+      ranges = first[:, 0], second[:, 0]
+      gadget = ChoiceGadget.in_front(segment.tree, 0, self._player, ranges, self._gadget, bounds)
       self._solved[segment] = segment.lookahead.solve(
         (first, second), self._leaf_values, self._iterations, gadget
       )
     return segment
-
-  def _choice_gadget(
-    self, segment: Segment, ranges: PerPlayer, bounds: Float64s
-  ) -> ChoiceGadget | None:
-    """Returns the gadget in front of a segment; None if the opponent has no bounds.
-
-    Args:
-      segment: the segment.
-      ranges: by player, float64 (private states, 1). The ranges at the beginning of the segment.
-      bounds: float64 (the opponent's private states, 1). The bounds on the opponent's counterfactual values.
-    """
-    if not self._gadget.is_safe:
-      return None
-    opponent = 1 - self._player
-    w = segment.tree.counterfactual_reach(0, opponent, ranges[self._player][:, 0])
-    forced = self._gadget.forced(w, ranges[opponent][:, 0])
-    return ChoiceGadget(self._player, bounds, forced[:, None])

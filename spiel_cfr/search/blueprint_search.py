@@ -49,7 +49,8 @@ class BlueprintSearch(GameSearch):
       blueprint: the blueprint.
       options: the solvers of subgames, and the largest number of histories that are listed.
     """
-    self.view, self._player, self._blueprint, self._options = view, player, blueprint, options
+    super().__init__(view, player, options)
+    self._blueprint = blueprint
     self._first: Segment | None = None
     # By the public state where re-solving begins, None for the root: the resolver, or the error that prevents one.
     self._found: dict[SegmentState | None, SubgameResolver | errors.SpielCFRError] = {}
@@ -73,7 +74,7 @@ class BlueprintSearch(GameSearch):
     resolver = self._resolver_of(state, deadline)
     if resolver is None:
       return self._blueprint.strategy(state, self._player)
-    return resolver.policy(state.history(), self._options.choose, deadline)
+    return resolver.policy(state.history(), deadline)
 
   def _resolver_of(self, state: Any, deadline: float) -> SubgameResolver | None:
     """Returns the resolver whose subgame contains a decision; None where the player plays the blueprint."""
@@ -162,7 +163,7 @@ class BlueprintSearch(GameSearch):
         segment, number = begin
         states, probabilities = segment.states_in(number)
         tree = HistoryTree(self.view, states, most, probabilities, walk_deadline)
-      found = SubgameResolver(tree, self._blueprint, self._player)
+      found = SubgameResolver(tree, self._blueprint, self._player, self._options)
     except errors.GameTooLargeError as error:
       if time.perf_counter() > walk_deadline:
         # The error is not kept, since another decision may have more time.

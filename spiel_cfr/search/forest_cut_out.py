@@ -13,7 +13,6 @@ Example: Kuhn poker after player 0's pass, re-solved for player 1, with the fron
     a leaf                 0pb-bet after 1p-bet   searcher's sequence 4 with 5, and with 11 for the dealt copy
 """
 
-import abc
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,53 +23,10 @@ from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enumerated_game
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.search.cut_outs import CutOut, Start
+from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.gadget_moves import GadgetMoves, opponent_roots
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.private_forest import NONE, PrivateForest
-
-
-class PrivateForests(abc.ABC):
-  """Both players' private states in a game, and its payoffs: all that cutting out a subgame needs.
-
-  `private_forest` explains rows.
-
-  Attributes:
-    name: str. The game's string.
-    forests: by player, the forest of its private states.
-  """
-
-  name: str
-  forests: tuple[PrivateForest, PrivateForest]
-
-  @property
-  @abc.abstractmethod
-  def actions(self) -> Int64s:
-    """The action of OpenSpiel of each entry, shape (entries,)."""
-
-  @abc.abstractmethod
-  def rows(self, number: int, player: int) -> Int64s:
-    """Returns the rows of a player's private states at a public state, given its index."""
-
-  @abc.abstractmethod
-  def below(self, number: int) -> Int64s:
-    """Returns the indices of the public states in the subgame of a public state, in preorder."""
-
-  @abc.abstractmethod
-  def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
-    """Returns the ends of the game right after some public states: rows of both players, and player 0's payoffs.
-
-    A payoff is the player's return less half of the constant to which returns sum, times chance's probability.
-
-    Args:
-      numbers: int64 (public states,). The indices of the public states.
-
-    Returns:
-      int64 (ends,), int64 (ends,) and float64 (ends,). Player 0's row, player 1's row, and the payoff at each end.
-    """
-
-  @abc.abstractmethod
-  def private_name(self, player: int, row: int) -> str:
-    """Returns a player's last information state string at a row."""
+from spiel_cfr.search.private_forest import NONE, SubgameInfosets
 
 
 class _SubgameEnds(NamedTuple):
@@ -87,7 +43,7 @@ class _SubgameEnds(NamedTuple):
   weights: Float64s
 
 
-def _ends(tree: PrivateForests, starts: Sequence[Start], roots: Sequence[Int64s]) -> _SubgameEnds:
+def _ends(tree: ForestTree, starts: Sequence[Start], roots: Sequence[Int64s]) -> _SubgameEnds:
   """Returns the ends in subgames that both players may reach; `roots` as in `cut_out`."""
   ends = [tree.end_pairs(tree.below(start.number)) for start in starts]
   first, second, payoffs = (np.concatenate(arrays) for arrays in zip(*ends, strict=True))
@@ -104,7 +60,7 @@ def _ends(tree: PrivateForests, starts: Sequence[Start], roots: Sequence[Int64s]
 
 
 def cut_out(
-  tree: PrivateForests,
+  tree: ForestTree,
   starts: Sequence[Start],
   gadget: Gadget,
   *,
@@ -128,7 +84,7 @@ def cut_out(
   ]
   ends = _ends(tree, starts, roots)
   searcher_infosets, opponent_infosets = (
-    _SubgameInfosets(tree, player, roots[player], ends.rows[player])
+    SubgameInfosets(tree.forests[player], roots[player], ends.rows[player])
     for player in (searcher, opponent)
   )
   searcher_side = _BuiltInfosets(tree, searcher)
@@ -165,10 +121,10 @@ def cut_out(
 
 
 def _leaves(
-  tree: PrivateForests,
+  tree: ForestTree,
   opponent: int,
   moves: GadgetMoves,
-  infosets: "_SubgameInfosets",
+  infosets: SubgameInfosets,
   ends: _SubgameEnds,
   j_of_row: Int64s,
 ) -> tuple["_BuiltInfosets", Int64s, Float64s]:
@@ -244,7 +200,7 @@ def _game(
 class _Names(Sequence[str]):
   """Names of a player's infosets in a subgame: a label and the name of a row, put together when they are read."""
 
-  def __init__(self, tree: PrivateForests, player: int) -> None:
+  def __init__(self, tree: ForestTree, player: int) -> None:
     """Begins without names."""
     self._tree, self._player = tree, player
     self._rows, self._labels = list[int](), list[str]()
@@ -278,9 +234,9 @@ class _BuiltInfosets:
     parents: list. Arrays of the sequences above the infosets.
   """
 
-  def __init__(self, tree: PrivateForests, player: int) -> None:
+  def __init__(self, tree: ForestTree, player: int) -> None:
     """Begins without infosets."""
-    self.names = _Names(tree, player)
+    self.names, self._actions = _Names(tree, player), tree.actions
     self.counts, self.actions, self.parents = [list[Int64s]() for _ in range(3)]
 
   def add_gadget(self, moves: GadgetMoves) -> None:
@@ -290,7 +246,7 @@ class _BuiltInfosets:
     self.actions.append(concatenated_ranges(np.zeros_like(moves.counts), moves.counts))
     self.parents.append(np.zeros_like(moves.counts))
 
-  def add_infosets(self, infosets: "_SubgameInfosets", label: str, otherwise: Any) -> int:
+  def add_infosets(self, infosets: SubgameInfosets, label: str, otherwise: Any) -> int:
     """Adds a copy of infosets of the whole game, and returns the first sequence of the copy.
 
     Args:
@@ -301,59 +257,6 @@ class _BuiltInfosets:
     start = 1 + sum(int(counts.sum()) for counts in self.counts)
     self.names.add(label, infosets.rows)
     self.counts.append(infosets.counts)
-    self.actions.append(infosets.actions)
+    self.actions.append(self._actions[infosets.entries])
     self.parents.append(infosets.sequences(infosets.entry_above, otherwise, start))
     return start
-
-
-class _SubgameInfosets:
-  """One player's infosets in the subgames, with their numbers in the whole game, in the order of their rows.
-
-  Attributes:
-    rows: int64 (infosets,). The row of each infoset.
-    counts: int64 (infosets,). The number of actions of each infoset.
-    entries: int64 (actions,). The entry of each action in the whole game.
-    actions: int64 (actions,). The action of OpenSpiel of each action.
-    entry_above: int64 (infosets,). The player's last entry before each infoset; `NONE` before its first action.
-  """
-
-  def __init__(self, tree: PrivateForests, player: int, roots: Int64s, ends: Int64s) -> None:
-    """Finds the infosets above the ends of the game, up to the beginnings of the subgames.
-
-    Args:
-      tree: the whole game.
-      player: the player.
-      roots: int64 (rows,). The row at the beginning of each row's subgame.
-      ends: int64 (ends,). The player's rows where the game ends.
-    """
-    forest = tree.forests[player]
-    inside = np.zeros(len(roots), bool)
-    rows = np.unique(forest.above[ends])
-    while len(rows):
-      inside[rows] = True
-      rows = np.unique(forest.above[rows[roots[rows] != rows]])
-    infosets = forest.infosets
-    chosen = np.flatnonzero(inside[infosets.rows])
-    self.rows, self.counts = infosets.rows[chosen], infosets.counts[chosen]
-    positions = concatenated_ranges(infosets.starts[chosen], self.counts)
-    self.entries = infosets.entries[positions]
-    self.actions = tree.actions[self.entries]
-    self.entry_above = forest.last[self.rows]
-    # Positions in `ForestInfosets.entries`: ascending, one for each element of `self.entries`; and of each entry.
-    self._positions, self._position_of_entry = positions, infosets.positions
-
-  def sequences(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
-    """Returns the sequence in a copy of these infosets of each entry of the whole game.
-
-    Args:
-      entry: int64 array. Entries of the whole game.
-      otherwise: the sequence to return for entries outside the subgames.
-      start: the sequence of the first infoset's first action in the copy.
-    """
-    result = np.broadcast_to(np.asarray(otherwise, np.int64), entry.shape).copy()
-    if len(self._positions):
-      position = np.where(entry >= 0, self._position_of_entry[entry], NONE)
-      number = np.minimum(np.searchsorted(self._positions, position), len(self._positions) - 1)
-      inside = self._positions[number] == position
-      result[inside] = start + number[inside]
-    return result

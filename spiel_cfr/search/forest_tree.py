@@ -1,4 +1,4 @@
-"""Public trees that list all private states of both players: ranges, values and gifts of policies, and cut-outs.
+"""Public trees that list all private states of both players: ranges, values and gifts of policies.
 
 Listed histories (`ListedTree`) and vector form (`VectorTree`) implement two computations: chance's probabilities of
 pairs of private states, and payoffs at the ends of the game. Both are linear in the other player's reach probabilities.
@@ -7,17 +7,16 @@ This module computes all else from them, over the rows of `private_forest`.
 
 import abc
 import copy
+import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
-from spiel_cfr.search.cut_outs import CutOut, PerPlayer, Start
-from spiel_cfr.search.forest_cut_out import PrivateForests, cut_out
-from spiel_cfr.search.gadgets import Gadget
+from spiel_cfr._util import arguments
+from spiel_cfr.search.cut_outs import PerPlayer, Start
 from spiel_cfr.search.private_forest import NONE, PrivateForest, Values
 from spiel_cfr.search.search_tree import Blueprint, PublicState, RangesByState, SearchTree
 
@@ -27,23 +26,53 @@ _BOTH, _CHANCE = 3, 4
 _MOST_END_PAIRS = 500_000
 
 
-class ForestTree(SearchTree, PrivateForests):
+class ForestTree(SearchTree):
   """All public states of a game, and both players' private states at each; `private_forest` explains rows.
 
   Attributes:
+    name: str. The game's string.
+    forests: by player, the forest of its private states.
     first_length: int. The number of moves before the first public state.
     first_reach: by player, float64 (first rows,). The probability that the player plays to each of its first rows.
   """
 
+  name: str
+  forests: tuple[PrivateForest, PrivateForest]
   first_length: int
   first_reach: tuple[Float64s | float, Float64s | float] = (1.0, 1.0)
+
+  @property
+  @abc.abstractmethod
+  def actions(self) -> Int64s:
+    """The action of OpenSpiel of each entry, shape (entries,)."""
+
+  @abc.abstractmethod
+  def rows(self, number: int, player: int) -> Int64s:
+    """Returns the rows of a player's private states at a public state, given its index."""
+
+  @abc.abstractmethod
+  def private_name(self, player: int, row: int) -> str:
+    """Returns a player's last information state string at a row."""
+
+  @abc.abstractmethod
+  def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
+    """Returns the ends of the game right after some public states: rows of both players, and player 0's payoffs.
+
+    A payoff is the player's return less half of the constant to which returns sum, times chance's probability.
+
+    Args:
+      numbers: int64 (public states,). The indices of the public states.
+
+    Returns:
+      int64 (ends,), int64 (ends,) and float64 (ends,). Player 0's row, player 1's row, and the payoff at each end.
+    """
 
   @abc.abstractmethod
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     """Returns the probability that chance and the other player lead to each of a player's rows; shape (rows,).
 
-    `VectorTree` leaves 0 at rows where the game ends. Only `Play.unanswered` needs those rows, and only bots set it,
-    which search a `ListedTree`.
+    `VectorTree` leaves 0 at rows where the game ends. Only `ForestBlueprint.unanswered` needs those rows, and only bots
+    set it, which search a `ListedTree`.
 
     Args:
       player: the player.
@@ -78,8 +107,16 @@ class ForestTree(SearchTree, PrivateForests):
     return self.forests[0].num_entries
 
   def decision_states(self, player: int) -> Int64s:
+    """Returns the indices of the public states where a player may be to move."""
     numbers, movers = self.movers
     return np.unique(numbers[movers == player])
+
+  def decisions(self, player: int) -> list[list[PublicState]]:
+    """Returns the public states where a player may be to move, a list for each number of moves before them."""
+    levels: dict[int, list[PublicState]] = {}
+    for number in self.decision_states(arguments.integer(player, "player", 0, 1)).tolist():
+      levels.setdefault(self.depth(number), []).append(self[number])
+    return [levels[depth] for depth in sorted(levels)]
 
   def players(self, number: int) -> tuple[int, ...]:
     numbers, movers = self.movers
@@ -119,6 +156,7 @@ class ForestTree(SearchTree, PrivateForests):
     return np.argsort(positions), np.array(positions), np.array(sizes)
 
   def below(self, number: int) -> Int64s:
+    """Returns the indices of the public states in the subgame of a public state, in preorder."""
     order, positions, sizes = self._preorder
     return order[positions[number] : positions[number] + sizes[number]]
 
@@ -146,11 +184,7 @@ class ForestTree(SearchTree, PrivateForests):
   def blueprint(
     self, entries: Float64s, searcher: int, given_ranges: RangesByState | None = None
   ) -> "ForestBlueprint":
-    play = Play(self.reach(entries, given_ranges), given_ranges)
-    return ForestBlueprint(self, entries, searcher, play)
-
-  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
-    return cut_out(self, starts, gadget, program=program)
+    return ForestBlueprint(self, entries, searcher, given_ranges)
 
   def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
     batch: list[Start] = []
@@ -180,11 +214,11 @@ def forest_of(tree: SearchTree) -> ForestTree:
   return tree
 
 
-class Play(NamedTuple):
-  """Reach probabilities of a blueprint, and options of the opponent's response to it.
+@dataclasses.dataclass(eq=False, repr=False)
+class ForestBlueprint(Blueprint):
+  """A policy of both players over private states, see `Blueprint`.
 
   Attributes:
-    reach: by player, float64 (rows,). The probability that the player plays to each row.
     given_ranges: dict or None. By the index of a public state, ranges that replace those of the policy.
     unanswered: bool (entries,), or None. Actions of the opponent to which the policy has no answer. The opponent's best
       response does not consider them. Below such an action, the opponent's expected payoff at each private state is
@@ -193,42 +227,33 @@ class Play(NamedTuple):
     responds: bool. True if the opponent plays a best response, False if it plays the policy.
   """
 
-  reach: PerPlayer
+  tree: ForestTree
+  policy: Float64s
+  searcher: int
   given_ranges: RangesByState | None = None
   unanswered: Bools | None = None
   gifts_from: int = 0
   responds: bool = True
 
-
-class ForestBlueprint(Blueprint):
-  """A policy of both players over private states, see `Blueprint`.
-
-  Attributes:
-    play: `Play`. Reach probabilities, and options of the opponent's response.
-  """
-
-  tree: ForestTree
-
-  def __init__(self, tree: ForestTree, policy: Float64s, searcher: int, play: Play) -> None:
-    """Takes the attributes with these names."""
-    self.tree, self.policy, self.searcher, self.play = tree, policy, searcher, play
-
   def played_by(self, player: int) -> "ForestBlueprint":
-    play = self.play._replace(unanswered=None, responds=False)
-    return ForestBlueprint(self.tree, self.policy, 1 - player, play)
+    return dataclasses.replace(self, searcher=1 - player, unanswered=None, responds=False)
 
   def with_policy(self, entries: Float64s, *, answers_all: bool = False) -> "ForestBlueprint":
-    reach = self.tree.reach(entries, self.play.given_ranges)
-    unanswered = None if answers_all else self.play.unanswered
-    play = self.play._replace(reach=reach, unanswered=unanswered)
-    return ForestBlueprint(self.tree, entries, self.searcher, play)
+    unanswered = None if answers_all else self.unanswered
+    return dataclasses.replace(self, policy=entries, unanswered=unanswered)
 
   def with_gifts_from(self, depth: int) -> "ForestBlueprint":
     """Returns the same policy with other gifts: only the opponent's actions from a depth on count."""
+    # A copy keeps the values that have been computed.
     result = copy.copy(self)
-    result.play = self.play._replace(gifts_from=depth)
+    result.gifts_from = depth
     result.__dict__.pop("_gifts", None)
     return result
+
+  @functools.cached_property
+  def reach(self) -> PerPlayer:
+    """By player, the probability that the player plays to each of its rows; shape (rows,)."""
+    return self.tree.reach(self.policy, self.given_ranges)
 
   @property
   def _forest(self) -> PrivateForest:
@@ -238,18 +263,17 @@ class ForestBlueprint(Blueprint):
   @functools.cached_property
   def w(self) -> Float64s:
     """The probability that chance and the searcher lead to each of the opponent's rows: w; shape (rows,)."""
-    return self.tree.counterfactual_reach_of_rows(1 - self.searcher, self.play.reach[self.searcher])
+    return self.tree.counterfactual_reach_of_rows(1 - self.searcher, self.reach[self.searcher])
 
   @functools.cached_property
   def counterfactual_values(self) -> Values:
     """The opponent's counterfactual values."""
-    opponent, play, forest = 1 - self.searcher, self.play, self._forest
-    ends = self.tree.values_at_ends(opponent, play.reach[self.searcher])
-    policy = None if play.responds else self.policy
-    values = forest.values(ends, policy, excluded=play.unanswered)
-    return (
-      values if play.unanswered is None else self._with_earlier_payoffs(values, play.unanswered)
-    )
+    ends = self.tree.values_at_ends(1 - self.searcher, self.reach[self.searcher])
+    policy = None if self.responds else self.policy
+    values = self._forest.values(ends, policy, excluded=self.unanswered)
+    if self.unanswered is None:
+      return values
+    return self._with_earlier_payoffs(values, self.unanswered)
 
   def _with_earlier_payoffs(self, values: Values, unanswered: Bools) -> Values:
     """Returns values in which the expected payoff below an unanswered action is that at the action's infoset."""
@@ -272,7 +296,7 @@ class ForestBlueprint(Blueprint):
     return self.counterfactual_values.action_values
 
   def ranges(self, number: int) -> PerPlayer:
-    first, second = (self.play.reach[player][self.tree.rows(number, player)] for player in (0, 1))
+    first, second = (self.reach[player][self.tree.rows(number, player)] for player in (0, 1))
     return first, second
 
   def values(self, number: int) -> Float64s:
@@ -286,7 +310,7 @@ class ForestBlueprint(Blueprint):
     """The expected payoff that the opponent has lost on the way to each of its rows: g; shape (rows,)."""
     forest, (rows, action_values) = self._forest, self.counterfactual_values
     row_of_entry = forest.row_of_entry
-    moves = max(0, self.play.gifts_from - self.tree.first_length)
+    moves = max(0, self.gifts_from - self.tree.first_length)
     first_counted = forest.begins[min(moves, len(forest.levels) + 1)]
     w = self.w[row_of_entry]
     counts = (row_of_entry >= first_counted) & (w > 0)
@@ -294,9 +318,9 @@ class ForestBlueprint(Blueprint):
     return forest.path_sums(np.divide(lost, w, out=np.zeros_like(lost), where=counts))
 
   def has_unanswered(self, number: int) -> bool:
-    if self.play.unanswered is None:
+    if self.unanswered is None:
       return False
     forest = self._forest
     inside = forest.subtree_roots(self.tree.rows(number, 1 - self.searcher)) != NONE
-    num_unanswered = forest.path_sums(self.play.unanswered.astype(np.float64))
+    num_unanswered = forest.path_sums(self.unanswered.astype(np.float64))
     return bool((num_unanswered[inside] > 0).any())

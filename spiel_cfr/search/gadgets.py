@@ -120,29 +120,19 @@ GADGETS: dict[str, Gadget] = {
 }
 
 
-def default_gadget(*, can_pick: bool = True, is_iterative: bool = False) -> Gadget:
-  """Returns "safe" if it keeps its guarantee, else "follow".
-
-  Args:
-    can_pick: whether the subgame can have an infoset in which the opponent picks its private state. "safe" needs one.
-    is_iterative: whether the solver is iterative. "safe" needs a linear program.
-  """
-  return GADGETS["safe" if can_pick and not is_iterative else "follow"]
-
-
 def find_gadget(gadget: Any, *, can_pick: bool = True, is_iterative: bool = False) -> Gadget:
   """Returns the gadget with a name, or the gadget itself.
 
   Args:
-    gadget: a name in `GADGETS`, a `Gadget`, or None for `default_gadget`.
-    can_pick: see `default_gadget`.
-    is_iterative: see `default_gadget`.
+    gadget: a name in `GADGETS`, or a `Gadget`. None is "safe" if it keeps its guarantee, else "follow".
+    can_pick: whether the subgame can have an infoset in which the opponent picks its private state. "safe" needs one.
+    is_iterative: whether the solver is iterative. "safe" needs a linear program.
 
   Raises:
     ArgumentError: there is no such gadget, or the opponent cannot pick.
   """
   if gadget is None:
-    return default_gadget(can_pick=can_pick, is_iterative=is_iterative)
+    gadget = "safe" if can_pick and not is_iterative else "follow"
   if isinstance(gadget, str) and gadget in GADGETS:
     gadget = GADGETS[gadget]
   if not isinstance(gadget, Gadget):

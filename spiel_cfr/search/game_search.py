@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.search.gadgets import Gadget, default_gadget
+from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.subgame_solver import SubgameSolver
 
 # The largest number of sequences of a linear program, the gadget's included. Larger subgames use iterations.
@@ -28,7 +28,9 @@ class GameSearch(abc.ABC):
     view: `GameView`. The game as its walks see it.
   """
 
-  view: GameView
+  def __init__(self, view: GameView, player: int, options: "SearchOptions") -> None:
+    """Takes the game, the player who searches, and the options."""
+    self.view, self._player, self._options = view, player, options
 
   @property
   @abc.abstractmethod
@@ -72,12 +74,12 @@ class SearchOptions:
     """Returns the gadget of a subgame; the default replaces a gadget that the subgame cannot have.
 
     Args:
-      can_pick: see `default_gadget`.
-      is_iterative: see `default_gadget`.
+      can_pick: see `find_gadget`.
+      is_iterative: see `find_gadget`.
     """
-    if self.gadget is None or (self.gadget.front == "pick" and not can_pick):
-      return default_gadget(can_pick=can_pick, is_iterative=is_iterative)
-    return self.gadget
+    is_possible = self.gadget is None or can_pick or self.gadget.front != "pick"
+    gadget = self.gadget if is_possible else None
+    return find_gadget(gadget, can_pick=can_pick, is_iterative=is_iterative)
 
   def iterative_solver(self, deadline: float) -> SubgameSolver:
     """Returns a solver that iterates until a deadline, by `time.perf_counter`."""

@@ -9,7 +9,7 @@ Formal Models of Partially Observable Multiagent Decision Making" (2022).
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,10 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.history_list import TERMINAL
 from spiel_cfr.policies import open_spiel
+from spiel_cfr.search.cut_outs import CutOut, Start
+from spiel_cfr.search.forest_cut_out import cut_out
 from spiel_cfr.search.forest_tree import ForestTree
+from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.private_forest import NONE, PrivateForest
 from spiel_cfr.search.search_tree import PublicState
@@ -53,7 +56,7 @@ class ListedTree(ForestTree):
     ends_of_game: `Ends`. The ends of the game.
   """
 
-  solver = "lp"
+  default_solver = "lp"
 
   def __init__(self, game: CompiledGame | None, histories: HistoryTree) -> None:
     """Finds the public states and the rows of histories.
@@ -154,7 +157,7 @@ class ListedTree(ForestTree):
 
   @functools.cached_property
   def actions(self) -> Int64s:
-    """See `PrivateForests.actions`."""
+    """See `ForestTree.actions`."""
     return np.concatenate(self.histories.actions)
 
   def rows(self, number: int, player: int) -> Int64s:
@@ -209,10 +212,8 @@ class ListedTree(ForestTree):
     )
     return first, second, self.histories.chance[nodes]
 
-  def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
-    *positions, chance = self.pairs(number)
-    reach = np.bincount(positions[player], chance * weights[positions[1 - player]])
-    return reach.astype(np.float64)
+  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+    return cut_out(self, starts, gadget, program=program)
 
   def described(self, number: int) -> str:
     counts = " x ".join(map(str, self.num_private_states(number)))

@@ -18,9 +18,10 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.search.cut_outs import PerPlayer
 from spiel_cfr.search.forest_tree import ForestTree, forest_of
-from spiel_cfr.search.player_sequences import PlayerSequences
+from spiel_cfr.search.gadgets import Gadget
+from spiel_cfr.search.lookahead_sequences import LookaheadSequences
 from spiel_cfr.search.private_forest import NONE
-from spiel_cfr.search.search_tree import PublicState
+from spiel_cfr.search.search_tree import PublicState, SearchTree
 
 # A function of public states and ranges that returns counterfactual values. Ranges and values are float64 (public
 # states, 2, private states). Beyond a player's last private state, ranges are 0, and values are ignored.
@@ -49,13 +50,39 @@ class ChoiceGadget(NamedTuple):
   bounds: Float64s
   forced: Float64s
 
+  @classmethod
+  def in_front(
+    cls,
+    tree: SearchTree,
+    number: int,
+    searcher: int,
+    ranges: PerPlayer,
+    gadget: Gadget,
+    bounds: Float64s,
+  ) -> "ChoiceGadget | None":
+    """Returns the gadget in front of a subgame, with one column; None if the gadget has no bounds.
+
+    Args:
+      tree: the public states.
+      number: the index of the public state at the root of the subgame.
+      searcher: the player whose strategy is re-solved.
+      ranges: by player, float64 (private states,). The ranges at the root.
+      gadget: the parameters of the gadget.
+      bounds: float64 (the opponent's private states,). The bounds on the opponent's counterfactual values.
+    """
+    if not gadget.is_safe:
+      return None
+    opponent = 1 - searcher
+    w = tree.counterfactual_reach(number, opponent, ranges[searcher])
+    return cls(searcher, bounds[:, None], gadget.forced(w, ranges[opponent])[:, None])
+
 
 class LookaheadSolution(NamedTuple):
   """The solution of a subgame of limited depth, with a column for each pair of ranges.
 
   Attributes:
     strategies: by player, float64 (actions, columns). The average strategies, in the order of
-      `PlayerSequences.entries`.
+      `LookaheadSequences.entries`.
     values: by player, float64 (private states, columns). The average counterfactual values at the public state.
     leaf_ranges: float64 (leaves, 2, width, columns). The average ranges at the leaves.
     leaf_values: float64 (leaves, 2, width, columns). The average counterfactual values at the leaves.
@@ -70,6 +97,26 @@ class LookaheadSolution(NamedTuple):
   drawn_ranges: Float64s
 
 
+class _Regrets:
+  """Regrets of predictive regret matching+, at all infosets and in all columns.
+
+  The kernels of `regret_minimizers` have no columns. Leaf values are Python functions, which take all columns at once.
+  """
+
+  def __init__(self, *shape: int) -> None:
+    """Begins with regrets of 0; one for each action and column."""
+    self._regrets, self._predicted = np.zeros(shape), np.zeros(shape)
+
+  def weights(self) -> Float64s:
+    """Returns the weights to which the next strategy is proportional."""
+    return np.maximum(self._regrets + self._predicted, 0.0)
+
+  def update(self, regrets: Float64s) -> None:
+    """Adds the regrets of an iteration, which also predict those of the next iteration."""
+    self._predicted = regrets
+    self._regrets = np.maximum(self._regrets + regrets, 0.0)
+
+
 class _PlayerIterates:
   """One player's PCFR+ in a lookahead: the current strategy, regrets, and sums for averages.
 
@@ -77,17 +124,16 @@ class _PlayerIterates:
     value_sums: float64 (private states, columns). The weighted sum of the counterfactual values at the root.
   """
 
-  def __init__(self, sequences: PlayerSequences, columns: int) -> None:
+  def __init__(self, sequences: LookaheadSequences, columns: int) -> None:
     """Begins with regrets of 0."""
     self._sequences, size = sequences, (sequences.size, columns)
-    self._regrets, self._predicted, self._strategy_sums = (np.zeros(size) for _ in range(3))
+    self._regrets = _Regrets(*size)
+    self._strategy, self._reach, self._strategy_sums = (np.zeros(size) for _ in range(3))
     self.value_sums = np.zeros((sequences.num_roots, columns))
-    self._strategy = self._reach = np.zeros(size)
 
   def play(self, root_range: Float64s) -> Float64s:
-    """Computes the next strategy, and returns its reach probabilities; see `PlayerSequences.reach`."""
-    weights = np.maximum(self._regrets + self._predicted, 0.0)
-    self._strategy = self._sequences.strategy(weights)
+    """Computes the next strategy, and returns its reach probabilities; see `LookaheadSequences.reach`."""
+    self._strategy = self._sequences.strategy(self._regrets.weights())
     self._reach = self._sequences.reach(root_range, self._strategy)
     return self._reach
 
@@ -95,11 +141,10 @@ class _PlayerIterates:
     """Updates regrets and sums, and returns the counterfactual values at the root; shape (private states, columns).
 
     Args:
-      utilities: float64 (sequences, columns). The utilities as `PlayerSequences.regrets` takes and changes them.
+      utilities: float64 (sequences, columns). The utilities as `LookaheadSequences.regrets` takes and changes them.
       weight: the weight of the iteration in the averages.
     """
-    self._predicted = self._sequences.regrets(utilities, self._strategy)
-    self._regrets = np.maximum(self._regrets + self._predicted, 0.0)
+    self._regrets.update(self._sequences.regrets(utilities, self._strategy))
     self._strategy_sums += weight * self._reach[:-1]
     root_values = utilities[: self._sequences.num_roots]
     self.value_sums += weight * root_values
@@ -120,12 +165,12 @@ class _ChoiceRegrets:
   def __init__(self, gadget: ChoiceGadget) -> None:
     """Begins with regrets of 0."""
     self.player, self._gadget = 1 - gadget.searcher, gadget
-    self._regrets, self._predicted = np.zeros((2, 2, *gadget.bounds.shape))
+    self._regrets = _Regrets(2, *gadget.bounds.shape)
     self._plays_on = np.zeros_like(gadget.bounds)
 
   def range(self) -> Float64s:
     """Returns the opponent's range behind the choice in the next iteration."""
-    plays_on, takes = np.maximum(self._regrets + self._predicted, 0.0)
+    plays_on, takes = self._regrets.weights()
     total = plays_on + takes
     self._plays_on = np.where(total > 0, plays_on / np.where(total > 0, total, 1.0), 0.5)
     return self._gadget.forced + (1 - self._gadget.forced) * self._plays_on
@@ -134,8 +179,7 @@ class _ChoiceRegrets:
     """Updates the regrets with the counterfactual values of playing on."""
     bounds = self._gadget.bounds
     mean = self._plays_on * values + (1 - self._plays_on) * bounds
-    self._predicted = np.stack([values - mean, bounds - mean])
-    self._regrets = np.maximum(self._regrets + self._predicted, 0.0)
+    self._regrets.update(np.stack([values - mean, bounds - mean]))
 
 
 class Lookahead:
@@ -146,7 +190,7 @@ class Lookahead:
     leaves: tuple of `PublicState`. The public states where the subgame stops.
     counts: int64 (leaves, 2). The number of private states of each player at the leaves.
     chances: float64 (leaves, width, width). Chance's probability of each pair of private states at the leaves.
-    sides: tuple of two `PlayerSequences`. The sequences of each player.
+    sequences: tuple of two `LookaheadSequences`. The sequences of each player.
   """
 
   def __init__(self, root: PublicState, depth: int) -> None:
@@ -170,11 +214,15 @@ class Lookahead:
       for player in (0, 1)
     ]
     first, second = (
-      PlayerSequences(tree, player, inside, [ends[player], rows_at_leaves[player]])
+      LookaheadSequences(
+        tree.forests[player],
+        tree.rows(root.number, player),
+        np.concatenate([ends[player], rows_at_leaves[player]]),
+      )
       for player in (0, 1)
     )
-    self.sides = first, second
-    last_sequences = first.sequence[ends[0]], second.sequence[ends[1]]
+    self.sequences = first, second
+    last_sequences = first.before(ends[0]), second.before(ends[1])
     self._payoffs = scipy.sparse.csr_matrix((payoffs, last_sequences), (first.size, second.size))
     self._payoffs_of_second = self._payoffs.T.tocsr()
     # By the number of columns: the leaves, repeated for each column.
@@ -194,14 +242,14 @@ class Lookahead:
       rows: by player, int64 array. The rows of the private states at the leaves, leaf by leaf.
     """
     # The last sequence before each private state at the leaves. Beyond the last private state: the row of zeros of
-    # `PlayerSequences.reach`.
+    # `LookaheadSequences.reach`.
     self._sequence_before = np.empty(self._is_private.shape, np.int64)
     # By player, sparse (sequences, leaves times width): adds values at leaves to the last sequences before them.
     self._gather: list[Any] = []
-    for player, side in enumerate(self.sides):
+    for player, side in enumerate(self.sequences):
       is_private, sequence_before = self._is_private[:, player], self._sequence_before[:, player]
       sequence_before[:] = side.size
-      sequence_before[is_private] = side.sequence[rows[player]]
+      sequence_before[is_private] = side.before(rows[player])
       positions = np.flatnonzero(is_private.ravel())
       ones = np.ones(len(positions)), (sequence_before[is_private], positions)
       self._gather.append(scipy.sparse.csr_matrix(ones, (side.size, is_private.size)))
@@ -231,7 +279,10 @@ class Lookahead:
       ArgumentError: `leaf_values` returns an array of a wrong shape, or numbers that are not finite.
     """
     columns = ranges[0].shape[1]
-    root_ranges, iterates = list(ranges), [_PlayerIterates(side, columns) for side in self.sides]
+    root_ranges, iterates = (
+      list(ranges),
+      [_PlayerIterates(side, columns) for side in self.sequences],
+    )
     sums_of_ranges, sums_of_values, drawn = np.zeros((3, *self._sequence_before.shape, columns))
     if drawn_iterations is None:
       drawn_iterations = np.full(columns, iterations)
@@ -269,7 +320,7 @@ class Lookahead:
     """Returns each player's utility of its sequences, without that of its later actions; shape (sequences, columns).
 
     Args:
-      reach: by player, the result of `PlayerSequences.reach`.
+      reach: by player, the result of `LookaheadSequences.reach`.
       at_leaves: float64 (leaves, 2, width, columns). The counterfactual values at the leaves.
     """
     columns = at_leaves.shape[3]

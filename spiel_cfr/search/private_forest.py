@@ -8,11 +8,11 @@ vector form therefore share all computations over rows. An *entry* is the index 
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, concatenated_ranges
 
 NONE = -1
 
@@ -252,4 +252,53 @@ class PrivateForest:
     result = np.full(self.num_entries, NONE)
     moved = self.entry >= 0
     result[self.entry[moved]] = self.above[moved]
+    return result
+
+
+class SubgameInfosets:
+  """One player's infosets in one or more subgames, in the order of their rows.
+
+  Attributes:
+    rows: int64 (infosets,). The row of each infoset.
+    counts: int64 (infosets,). The number of actions of each infoset.
+    entries: int64 (actions,). The entry of each action in the whole game.
+    entry_above: int64 (infosets,). The player's last entry before each infoset; `NONE` before its first action.
+  """
+
+  def __init__(self, forest: PrivateForest, roots: Int64s, ends: Int64s) -> None:
+    """Finds the infosets above the ends of the subgames, up to their beginnings.
+
+    Args:
+      forest: the player's private states.
+      roots: int64 (rows,). The row at the beginning of each row's subgame, see `PrivateForest.subtree_roots`.
+      ends: int64 (ends,). The player's rows where the subgames end.
+    """
+    inside = np.zeros(len(roots), bool)
+    rows = np.unique(forest.above[ends])
+    while len(rows):
+      inside[rows] = True
+      rows = np.unique(forest.above[rows[roots[rows] != rows]])
+    infosets = forest.infosets
+    chosen = np.flatnonzero(inside[infosets.rows])
+    self.rows, self.counts = infosets.rows[chosen], infosets.counts[chosen]
+    positions = concatenated_ranges(infosets.starts[chosen], self.counts)
+    self.entries = infosets.entries[positions]
+    self.entry_above = forest.last[self.rows]
+    # Positions in `ForestInfosets.entries`: ascending, one for each element of `self.entries`; and of each entry.
+    self._positions, self._position_of_entry = positions, infosets.positions
+
+  def sequences(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
+    """Returns the sequence of each entry if the infosets' actions are numbered one after the other.
+
+    Args:
+      entry: int64 array. Entries of the whole game.
+      otherwise: the sequence to return for entries outside the subgames.
+      start: the sequence of the first infoset's first action.
+    """
+    result = np.broadcast_to(np.asarray(otherwise, np.int64), entry.shape).copy()
+    if len(self._positions):
+      position = np.where(entry >= 0, self._position_of_entry[entry], NONE)
+      number = np.minimum(np.searchsorted(self._positions, position), len(self._positions) - 1)
+      inside = self._positions[number] == position
+      result[inside] = start + number[inside]
     return result

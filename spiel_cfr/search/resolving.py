@@ -141,16 +141,13 @@ def resolve(
   game = compile_game(game).original
   states = None if cut is None else _checked_cut(game, cut)
   tree = states[0].tree if states else public_states(game, max_histories=max_histories)
-  tree.check_search(solver, has_cut=cut is not None, has_checkpoint=checkpoint is not None)
   if checkpoint is not None:
     checkpoint = arguments.path(checkpoint, "checkpoint")
   if solver is None:
-    solver = tree.solver
+    solver = tree.default_solver
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   subgame_solver = SubgameSolver(solver, iterations)
-  chosen = find_gadget(
-    gadget, can_pick=tree.can_pick, is_iterative=not subgame_solver.is_linear_program
-  )
+  chosen = find_gadget(gadget, is_iterative=not subgame_solver.is_linear_program)
   blueprint_entries = tree.entries(blueprint)
   todo = [
     (searcher, level)
@@ -174,7 +171,7 @@ def resolve(
         level,
         chosen,
         subgame_solver,
-        keeps_gains=tree.keeps_gains,
+        keeps_gains=True,
         # A checkpoint contains only whole steps.
         stop=lambda: checkpoint is None and interrupt.requested,
       )

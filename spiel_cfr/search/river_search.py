@@ -1,25 +1,73 @@
-"""Search on rivers of hold'em: the last round of betting is solved once for each river that a play reaches."""
+"""Search on rivers of hold'em: the betting after the last public card, solved in vector form during play.
 
-import itertools
-import math
+A river is solved at the player's first decision there. The solution covers all bets, so later decisions on the river
+need no further search. The range of each player has the probability with which its blueprint plays each hand to the
+river. With a safe gadget, the solution does not depend on the opponent's range.
+"""
+
 import time
-from typing import Any
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.bots import PolicyReader
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.bots import PolicyReader, distribution
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.poker.deal import public_moves
+from spiel_cfr.poker.betting_tree import check_random_deals, walk_betting_tree
+from spiel_cfr.poker.boards import list_boards
+from spiel_cfr.poker.deal import Deal, find_deal, public_moves
+from spiel_cfr.poker.hand_tree import TERMINALS, hand_tree
+from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.search.cut_outs import PerPlayer
+from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.game_search import GameSearch, SearchOptions
-from spiel_cfr.search.river_solution import RiverSolution, solve_river
+from spiel_cfr.search.rivers import RiverTree
+from spiel_cfr.search.search_step import search_step
+from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe
+
+# The number of random deals that are played in OpenSpiel, to check the vector form of a river.
+_CHECKED_DEALS = 200
+
+
+class UnsafeSearchWarning(UserWarning):
+  """Warning that a subgame was solved without bounds, because the blueprint provides none."""
+
+
+class RiverSolution(NamedTuple):
+  """A strategy of the searcher on a river.
+
+  Attributes:
+    tree: `RiverTree`. The public tree, in which the river is the only public state.
+    strategy: float64 (entries,). The strategy, in behavioral form.
+    gadget: `Gadget`. The gadget with which the river was solved.
+  """
+
+  tree: RiverTree
+  strategy: Float64s
+  gadget: Gadget
+
+  def policy(self, state: Any) -> list[tuple[int, float]]:
+    """Returns (action, probability) at a decision; uniform for a hand that does not play to the river."""
+    river, history, at = self.tree.game.tree, state.history(), 0
+    deal, nodes = river.deal, river.nodes
+    for action in history[deal.num_private_moves + len(deal.path) :]:
+      at = nodes[at].children[nodes[at].actions.index(action)]
+    player, actions = state.current_player(), nodes[at].actions
+    position = np.flatnonzero(_hands(self.tree)[player] == deal.hand(history, player))
+    if not len(position):
+      return [(action, 1 / len(actions)) for action in actions]
+    probabilities = self.strategy[_entries_at(self.tree, at)[:, position[0]]]
+    return list(zip(actions, probabilities.tolist(), strict=True))
 
 
 class RiverSearch(GameSearch):
   """A player's search in poker over vectors of hands. It plays the blueprint before the last public card.
 
-  A river is solved at the player's first decision there, and the solution is kept for later plays. A later play solves
-  the river again if it has more than twice the time that the kept solution had. The first decision of all may be short
-  of time, because the game is loaded in it. The decisions of one play have one solution: two solutions together may be
-  unsafe.
+  A river is solved at the player's first decision there, and the solution is kept for later plays: two solutions of one
+  river together may be unsafe.
   """
 
   def __init__(
@@ -30,11 +78,10 @@ class RiverSearch(GameSearch):
     options: SearchOptions,
   ) -> None:
     """Takes the game and the blueprint; the arguments are those of `BlueprintSearch`."""
-    self.view, self._player, self._blueprint, self._options = view, player, blueprint, options
+    super().__init__(view, player, options)
+    self._blueprint = blueprint
     # By the moves that lead to a river: its solution, or the error that prevents one.
     self._found: dict[tuple[int, ...], RiverSolution | errors.GameError] = {}
-    # By the same moves: the seconds that the solution had.
-    self._seconds = dict[tuple[int, ...], float]()
 
   @property
   def size(self) -> int:
@@ -54,7 +101,7 @@ class RiverSearch(GameSearch):
     problem = "public cards are still to be dealt"
     moves = public_moves(self.view, state)
     if moves is not None:
-      solution = self._solution(state, *moves, deadline)
+      solution = self._solution(*moves, deadline)
       if isinstance(solution, RiverSolution):
         return solution.policy(state)
       problem = str(solution)
@@ -64,14 +111,11 @@ class RiverSearch(GameSearch):
       raise errors.GameTooLargeError(f"{error} It can't be searched: {problem}.") from None
 
   def _solution(
-    self, state: Any, path: list[int], dealt: list[int], deadline: float
+    self, path: list[int], dealt: list[int], deadline: float
   ) -> RiverSolution | errors.GameError:
     """Returns the solution of a river, or the error that prevents it."""
-    key, seconds = tuple(path), deadline - time.perf_counter()
-    is_kept = key in self._found
-    if is_kept and seconds > 2 * self._seconds[key]:
-      is_kept = self._has_decided(state)
-    if not is_kept:
+    key = tuple(path)
+    if key not in self._found:
       # A game over vectors of hands has no infoset in which the opponent could pick a hand.
       gadget = self._options.gadget_for(can_pick=False, is_iterative=True)
       solver = self._options.iterative_solver(deadline)
@@ -79,13 +123,140 @@ class RiverSearch(GameSearch):
         self._found[key] = solve_river(
           self.view, path, dealt, self._blueprint, solver, self._player, gadget
         )
-        self._seconds[key] = max(seconds, 0.0)
       except errors.GameError as error:
-        # More time would not help. A traceback would keep the river in memory.
-        self._found[key], self._seconds[key] = error.with_traceback(None), math.inf
+        # A traceback would keep the river in memory.
+        self._found[key] = error.with_traceback(None)
     return self._found[key]
 
-  def _has_decided(self, state: Any) -> bool:
-    """Returns True if the player has moved on the river, that is, after chance's last move."""
-    movers = (move.player for move in reversed(state.full_history()))
-    return self._player in itertools.takewhile(lambda mover: mover >= 0, movers)
+
+def solve_river(
+  view: GameView,
+  path: Sequence[int],
+  dealt: Sequence[int],
+  blueprint: PolicyReader,
+  solver: SubgameSolver,
+  searcher: int,
+  gadget: Gadget,
+) -> RiverSolution:
+  """Solves the betting after the last public card.
+
+  A safe gadget needs the blueprint wherever the searcher plays to on the river. If the blueprint does not answer
+  everywhere, or not in time, the river is solved from both ranges, with the gadget "unsafe" and a warning.
+
+  Args:
+    view: the game.
+    path: the moves after the hands were dealt, down to the last public card.
+    dealt: the public cards among these moves.
+    blueprint: the blueprint.
+    solver: the solver. Reading the blueprint may take half of the time until its deadline.
+    searcher: the player who plays the solution.
+    gadget: a gadget in which the opponent does not pick.
+
+  Raises:
+    PolicyError: an answer of the blueprint is not a distribution.
+    GameTooLargeError: the betting has too many public states.
+    UnsupportedGameError: see `poker.compile_public_game`.
+  """
+  tree = _find_river(view, path, dealt)
+  ranges = blueprint_ranges(tree, blueprint)
+  if gadget.is_safe:
+    now = time.perf_counter()
+    entries = _read_blueprint(tree, blueprint, searcher, now + (solver.deadline - now) / 2)
+    if entries is not None:
+      before = tree.blueprint(entries, searcher, {0: ranges})
+      after, _ = search_step(before, tree[:1], gadget, solver)
+      return RiverSolution(tree, after.policy, gadget)
+    warnings.warn(
+      "A river is solved with the gadget 'unsafe', without any guarantee, because the blueprint lacks a decision "
+      "there or was not read in half of the time. Give a blueprint that has all rivers, or more seconds.",
+      UnsafeSearchWarning,
+      stacklevel=2,
+    )
+  entries = tree.uniform()
+  solve_unsafe(tree, {0: ranges}, solver, entries, searcher)
+  return RiverSolution(tree, entries, GADGETS["unsafe"])
+
+
+def _find_river(view: GameView, path: Sequence[int], dealt: Sequence[int]) -> RiverTree:
+  """Returns a river, after checking its vector form by random deals; arguments as for `solve_river`."""
+  deal = find_deal(view.game, path, dealt)
+  nodes = walk_betting_tree(view, deal)
+  check_random_deals(view.game, deal, nodes, _CHECKED_DEALS, np.random.default_rng(0))
+  tree = hand_tree(deal, nodes, list_boards(deal, nodes))
+  return RiverTree(PublicGame(view, tree, np.float64, None), is_river=True)
+
+
+def _hands(tree: RiverTree) -> tuple[Int64s, Int64s]:
+  """Returns the hands of both players on the board of the only river, as rows of `Deal.hands`."""
+  return tree.game.tree.boards[0].hands
+
+
+def _entries_at(tree: RiverTree, node: int) -> Int64s:
+  """Returns the entries at a node of the betting, int64 (actions, hands of the player to move)."""
+  return tree.game.layout.sequences(tree.game.tree.node_at(0, node))
+
+
+def blueprint_ranges(tree: RiverTree, blueprint: PolicyReader) -> PerPlayer:
+  """Returns both players' ranges over the hands on the board, by the blueprint along the path to the river."""
+  deal, view = tree.game.tree.deal, tree.game.view
+  weights = deal.reaches.copy()
+  for player in (0, 1) if deal.path else ():
+    for hand, actions in _paths_by_hand(deal, player).items():
+      state = view.new_initial_state()
+      for length, action in enumerate(actions):
+        if length >= deal.num_private_moves and state.current_player() == player:
+          strategy = blueprint.look_up(state, player)
+          if strategy is not None:
+            weights[player, hand] *= strategy.get(action, 0.0)
+        state.apply_action(action)
+    if not weights[player] @ deal.compatible_mass(deal.reaches[1 - player]) > 0:
+      # The blueprint never plays to this river.
+      weights[player] = deal.reaches[player]
+  # All pairs of hands that the two blueprints play to the river may share a card.
+  if not weights[0] @ deal.compatible_mass(weights[1]) > 0:
+    weights = deal.reaches
+  first, second = (
+    weights[player, hands] / deal.reaches[player, hands]
+    for player, hands in enumerate(_hands(tree))
+  )
+  return first, second
+
+
+def _read_blueprint(
+  tree: RiverTree, blueprint: PolicyReader, searcher: int, deadline: float
+) -> Float64s | None:
+  """Returns the searcher's blueprint in behavioral form; None if it lacks a decision or does not answer in time."""
+  nodes, result = tree.game.tree.nodes, tree.uniform()
+  paths = _paths_by_hand(tree.game.tree.deal, searcher)
+  for position, hand in enumerate(_hands(tree)[searcher].tolist()):
+    first = tree.game.view.new_initial_state()
+    for action in paths[hand]:
+      first.apply_action(action)
+    stack = [(0, first)]
+    while stack:
+      at, state = stack.pop()
+      probabilities = [1.0] * len(nodes[at].actions)
+      if nodes[at].player == searcher:
+        strategy = blueprint.look_up(state, searcher)
+        if strategy is None or time.perf_counter() > deadline:
+          return None
+        probabilities = distribution(strategy, nodes[at].actions, "On a river the blueprint")
+        result[_entries_at(tree, at)[:, position]] = probabilities
+      moves = zip(nodes[at].actions, nodes[at].children, probabilities, strict=True)
+      for action, child, probability in moves:
+        if probability > 0 and nodes[child].kind not in TERMINALS:
+          stack.append((child, state.child(action)))
+  return result
+
+
+def _paths_by_hand(deal: Deal, player: int) -> dict[int, list[int]]:
+  """Returns, for each hand of a player, the actions that lead to the river with some hand of the other player."""
+  has_card = np.zeros((len(deal.hands), deal.num_cards), np.float32)
+  np.put_along_axis(has_card, deal.hands, 1, axis=1)
+  compatible = (has_card @ has_card.T == 0) & (deal.reaches[1 - player] > 0)
+  result = {}
+  for hand in np.flatnonzero(deal.reaches[player] * compatible.any(axis=1)).tolist():
+    other = int(np.argmax(compatible[hand]))
+    cards = [deal.hands[each].tolist() for each in (hand, other)]
+    result[hand] = deal.actions(*(cards if player == 0 else cards[::-1]))
+  return result

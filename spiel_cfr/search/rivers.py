@@ -5,28 +5,29 @@ subgame is a poker game in vector form. A gadget is a choice of the opponent in 
 `poker.choice_front`.
 """
 
-import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
+from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker.betting_tree import NodeKind, betting_subtree
-from spiel_cfr.poker.choice_front import GO_ON, NUM_CHOICE_NODES, with_choice
-from spiel_cfr.poker.hand_tree import TERMINALS, hand_tree
+from spiel_cfr.poker.boards import Board
+from spiel_cfr.poker.hand_tree import TERMINALS, first_deal
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
-from spiel_cfr.search.compiled_river import CompiledRiver
 from spiel_cfr.search.cut_outs import CutOut, PerPlayer, Start
-from spiel_cfr.search.gadgets import Gadget
+from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.private_forest import NONE
+from spiel_cfr.search.river_game import RiverGame, counterfactual_reach
 from spiel_cfr.search.search_tree import Blueprint, PublicState, RangesByState, SearchTree
 
 # The part of the pot by which the opponent may exceed its bounds, as the mean over its hands, weighted by w.
@@ -45,7 +46,6 @@ class RiverTree(SearchTree):
   """
 
   game: PublicGame
-  can_pick = keeps_gains = False
 
   def __init__(self, game: PublicGame, *, is_river: bool = False) -> None:
     """Finds the rivers of a game.
@@ -77,17 +77,14 @@ class RiverTree(SearchTree):
     """Returns all rivers."""
     return list(self)
 
-  def decision_states(self, player: int) -> Int64s:
-    numbers = [
-      number
+  def decisions(self, player: int) -> list[list[PublicState]]:
+    """Returns all rivers on which a player may be to move, in a single list: one search step re-solves all of them."""
+    arguments.integer(player, "player", 0, 1)
+    rivers = [
+      self[number]
       for number, (_, first) in enumerate(self.board_and_node)
       if any(node.player == player for node in self.betting[first])
     ]
-    return np.array(numbers, np.int64)
-
-  def decisions(self, player: int) -> list[list[PublicState]]:
-    """Returns all rivers on which a player may be to move, in a single list: one search step re-solves all of them."""
-    rivers = [self[number] for number in self.decision_states(player).tolist()]
     return [rivers] if rivers else []
 
   def depth(self, number: int) -> int:
@@ -98,43 +95,75 @@ class RiverTree(SearchTree):
     return (self.game.tree.nodes[self.board_and_node[number][1]].player,)
 
   def names(self, number: int, player: int) -> list[str]:
-    game, (board, first) = self.game, self.board_and_node[number]
-    deal, hands = game.tree.deal, game.tree.boards[board].hands
-    own_hands, other_hands = (deal.hands[hands[who]] for who in (player, 1 - player))
-    moves, result = game.tree.actions_above(game.tree.node_at(board, first)), []
-    for hand in own_hands.tolist():
-      other = next(cards for cards in other_hands.tolist() if not {*hand} & {*cards})
-      state = game.game.new_initial_state()
-      for action in [*deal.actions(*(hand, other)[:: 1 - 2 * player]), *moves]:
-        state.apply_action(action)
-      result.append(game.view.named(state, player))
-    return result
+    deal, board, moves = self.game.tree.deal, self._board(number), self._moves(number)
+    return [
+      self.game.view.named(self._state([*first_deal(deal, board, player, hand), *moves]), player)
+      for hand in board.hands[player].tolist()
+    ]
+
+  def _board(self, number: int) -> Board:
+    return self.game.tree.boards[self.board_and_node[number][0]]
+
+  def _moves(self, number: int) -> list[int]:
+    """Returns the moves from the beginning of the game to a river."""
+    tree = self.game.tree
+    return tree.actions_above(tree.node_at(*self.board_and_node[number]))
+
+  def _state(self, actions: Sequence[int]) -> Any:
+    state = self.game.view.new_initial_state()
+    for action in actions:
+      state.apply_action(action)
+    return state
+
+  @functools.cached_property
+  def _numbers(self) -> dict[tuple[int, ...], int]:
+    """The index of each river, by the moves that lead to it from the beginning of the game."""
+    return {tuple(self._moves(number)): number for number in range(len(self))}
 
   def public_state_of(self, state: Any) -> PublicState:
-    raise errors.UnsupportedGameError(
-      "Over vectors of hands, rivers are not found by states of OpenSpiel. public_states(game)[number] is a river."
-    )
+    """Returns the river of a state of OpenSpiel.
 
-  def states(self, number: int) -> Iterable[Any]:
-    raise errors.UnsupportedGameError(
-      "Over vectors of hands no histories are listed. Use private_states, beliefs and private_values."
-    )
+    Raises:
+      ArgumentError: the state is not at the beginning of a river, its river is merged with another one, or it does not
+        belong to this game.
+    """
+    deal, view = self.game.tree.deal, self.game.view
+    moves = view.own_state(state, max(0, checked_calls.current_player(state))).full_history()
+    history, end = [move.action for move in moves], deal.num_private_moves + len(deal.path)
+    begin = end
+    # A street is one public state, in whatever order chance has dealt its cards.
+    for size in deal.streets:
+      while end < len(moves) and moves[end].player >= 0:
+        end += 1
+      history[end : end + size] = sorted(history[end : end + size], key=str)
+      end += size
+    number = self._numbers.get(tuple(history[begin:]))
+    if number is None or history[begin - len(deal.path) : begin] != list(deal.path):
+      raise errors.ArgumentError(
+        f"The history [{state.history_str()}] does not end where a river of {self.game} begins."
+      )
+    return PublicState(self, number)
+
+  def states(self, number: int) -> Iterator[Any]:
+    tree, board, moves = self.game.tree, self._board(number), self._moves(number)
+    first, second = (tree.deal.hands[hands].tolist() for hands in board.hands)
+    for own, other in zip(
+      *(positions.tolist() for positions in self._compatible(board)), strict=True
+    ):
+      yield self._state([*tree.deal.actions(first[own], second[other]), *moves])
 
   def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
-    raise errors.UnsupportedGameError(
-      "Over vectors of hands no histories are listed. Use counterfactual_reach of the tree, beliefs and private_values."
-    )
+    board = self._board(number)
+    first, second = self._compatible(board)
+    reach = board.reaches[0][first] * board.reaches[1][second]
+    return first, second, reach * board.probability / self.game.tree.deal.total
 
-  def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:
-    if has_cut or has_checkpoint:
-      raise errors.ArgumentError(
-        "Over vectors of hands, the cut is always all rivers, and checkpoints are not supported: leave out cut and "
-        "checkpoint."
-      )
-    if solver == "lp":
-      raise errors.ArgumentError(
-        "Over vectors of hands, linear programs would be too large: name a full-width solver."
-      )
+  def _compatible(self, board: Board) -> tuple[Int64s, Int64s]:
+    """Returns the pairs of hands on a board that share no card, as positions of both players' hands."""
+    first, second = (self.game.tree.deal.hands[hands] for hands in board.hands)
+    shares = (first[:, None, :, None] == second[None, :, None, :]).any(axis=(2, 3))
+    positions = np.nonzero(~shares)
+    return positions[0], positions[1]
 
   def described(self, number: int) -> str:
     hands = " x ".join(map(str, self.num_private_states(number)))
@@ -156,17 +185,23 @@ class RiverTree(SearchTree):
     return result
 
   def num_private_states(self, number: int) -> tuple[int, int]:
-    first, second = map(len, self.game.tree.boards[self.board_and_node[number][0]].hands)
+    first, second = map(len, self._board(number).hands)
     return first, second
 
   def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
-    deal, board = self.game.tree.deal, self.game.tree.boards[self.board_and_node[number][0]]
-    of_hands = np.zeros(len(deal.hands))
-    of_hands[board.hands[1 - player]] = board.reaches[1 - player] * weights
-    # Integer counts are exactly 0 for a hand that is compatible with no hand of the other player.
-    is_possible = deal.compatible_mass((of_hands > 0).astype(np.int64)) > 0
-    reach = np.where(is_possible, deal.compatible_mass(of_hands), 0.0)[board.hands[player]]
-    return np.asarray(reach * board.reaches[player] * board.probability / deal.total)
+    return counterfactual_reach(self.game.tree.deal, self._board(number), player, weights)
+
+  def river_game(
+    self,
+    number: int,
+    weights: PerPlayer,
+    chooser: int | None = None,
+    bounds: Float64s | None = None,
+    dealt: Float64s | None = None,
+  ) -> RiverGame:
+    """Returns the game of a river, given its index; the other arguments are those of `RiverGame`."""
+    board, first = self.board_and_node[number]
+    return RiverGame(self.game, board, first, self.betting[first], weights, chooser, bounds, dealt)
 
   def blueprint(
     self, entries: Float64s, searcher: int, given_ranges: RangesByState | None = None
@@ -174,20 +209,30 @@ class RiverTree(SearchTree):
     return RiverBlueprint(self, entries, searcher, given_ranges)
 
   def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
-    """Returns the subgame of a single river."""
+    """Returns the subgame of a single river.
+
+    Raises:
+      ArgumentError: the opponent picks its private state in the gadget, or its gifts count.
+    """
+    find_gadget(gadget, can_pick=False)
+    if gadget.reach:
+      raise errors.ArgumentError(
+        "Over vectors of hands bounds are v(J), without gifts: give the gadget 'unsafe', 'resolving' or 'follow', or a "
+        "Gadget('choice', mixed=...)."
+      )
     (start,) = starts
     opponent = 1 - start.searcher
     shares = gadget.shares(start.w, start.r)
     dealt = shares[1] if len(shares) > 1 else None
     chooser = opponent if gadget.is_safe else None
-    river = RiverGame(self, start.number, start.weights, chooser, start.bound, dealt)
+    river = self.river_game(start.number, start.weights, chooser, start.bound, dealt)
     none = np.zeros(0, np.int64), np.zeros(0, np.int64)
     first, second = (
       none if player == chooser else river.action_sequences(player) for player in PLAYERS
     )
     searchers_actions = (first, second)[start.searcher][0]
     return CutOut(
-      river.game,
+      river,
       start.searcher,
       (first[0], second[0]),
       (first[1], second[1]),
@@ -202,70 +247,6 @@ class RiverTree(SearchTree):
 
   def __repr__(self) -> str:
     return f"<RiverTree of {self.game.name}: {len(self):,} rivers>"
-
-
-class RiverGame:
-  """A river as a compiled game, with or without a choice of one player in front.
-
-  Attributes:
-    game: `CompiledGame`. The game of the river.
-    scale: float. The probability of the river's pairs of hands in the whole game, with the given weights.
-  """
-
-  def __init__(
-    self,
-    rivers: RiverTree,
-    number: int,
-    weights: PerPlayer,
-    chooser: int | None = None,
-    bounds: Float64s | None = None,
-    dealt: Float64s | None = None,
-  ) -> None:
-    """Makes the game of a river.
-
-    Args:
-      rivers: all rivers.
-      number: the index of the river.
-      weights: by player, float64 (hands,). The factors of the probabilities of hands.
-      chooser: the player who takes its bound or plays on; None without a choice.
-      bounds: float64 (hands,). The chooser's payoff with each hand if it takes the bound; 0 by default.
-      dealt: float64 (hands,). The share of each hand that has no choice and plays on; 0 by default.
-    """
-    self._rivers, tree = rivers, rivers.game.tree
-    self._board, self._first_in_whole = rivers.board_and_node[number]
-    self._nodes, whole = rivers.betting[self._first_in_whole], tree.boards[self._board]
-    reaches = whole.reaches[0] * weights[0], whole.reaches[1] * weights[1]
-    board = dataclasses.replace(whole, level=0, parent=0, probability=1.0, reaches=reaches)
-    of_hands = np.zeros_like(tree.deal.reaches)
-    for reach_of_hands, hands, reach in zip(of_hands, board.hands, reaches, strict=True):
-      reach_of_hands[hands] = reach
-    self._is_possible = [
-      (reach > 0) & (rivers.counterfactual_reach(number, player, weights[1 - player]) > 0)
-      for player, reach in enumerate(reaches)
-    ]
-    deal = dataclasses.replace(tree.deal, board=board.cards, reaches=of_hands)
-    self.scale = deal.total / tree.deal.total * whole.probability
-    river_tree, self._first = hand_tree(deal, self._nodes, [board]), 0
-    if chooser is not None:
-      payoffs = np.zeros_like(reaches[chooser]) if bounds is None else bounds
-      river_tree = with_choice(river_tree, chooser, payoffs, dealt)
-      self._first = NUM_CHOICE_NODES
-    self.game = CompiledRiver(rivers.game, river_tree)
-
-  def action_sequences(self, player: int) -> tuple[Int64s, Int64s]:
-    """Returns the sequences of a player's actions in the river, and those of the same actions in the whole game.
-
-    Hands with probability 0 are left out.
-    """
-    whole, hands = self._rivers.game, self._is_possible[player]
-    here, there = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for number, node in enumerate(self._nodes):
-      if node.player == player:
-        node_here = self.game.tree.node_at(0, self._first + number)
-        here.append(self.game.layout.sequences(node_here)[:, hands].ravel())
-        node_there = whole.tree.node_at(self._board, self._first_in_whole + number)
-        there.append(whole.layout.sequences(node_there)[:, hands].ravel())
-    return np.concatenate(here), np.concatenate(there)
 
 
 class RiverBlueprint(Blueprint):
@@ -334,18 +315,18 @@ class RiverBlueprint(Blueprint):
       opponent, ranges = 1 - self.searcher, self.ranges(number)
       ones = np.ones_like(ranges[opponent])
       weights = (ones, ranges[1]) if opponent == 0 else (ranges[0], ones)
-      river = self._games.get(number) or RiverGame(self.tree, number, weights, opponent)
-      if (1 + len(self._games)) * river.game.end <= _MOST_KEPT_SEQUENCES:
+      river = self._games.get(number) or self.tree.river_game(number, weights, opponent)
+      if (1 + len(self._games)) * river.end <= _MOST_KEPT_SEQUENCES:
         self._games[number] = river
-      strategies = np.asarray(forms.uniform(river.game))
+      strategies = np.asarray(forms.uniform(river))
       for player in PLAYERS:
         here, there = river.action_sequences(player)
         strategies[here] = self.policy[there]
-      utilities = gradients(river.game, forms.sequence_form(river.game, strategies))
+      utilities = gradients(river, forms.sequence_form(river, strategies))
       if self._responds:
-        backward_pass(river.game, take_best, utilities)
+        backward_pass(river, take_best, utilities)
       else:
-        backward_pass(river.game, expect, utilities, strategy=strategies)
+        backward_pass(river, expect, utilities, strategy=strategies)
       # Callers read one river after another, so only the latest is kept.
       self._latest = {number: (river, utilities)}
     return self._latest[number]
@@ -356,19 +337,12 @@ class RiverBlueprint(Blueprint):
     if not self.tree.counterfactual_reach(number, opponent, searcher_range).any():
       return np.zeros(self.tree.num_private_states(number)[opponent])
     river, utilities = self._evaluated(number)
-    return np.asarray(river.scale * utilities[river.game.layout.sequences(0)[GO_ON]])
+    return np.asarray(river.probability * utilities[river.go_on_sequences])
 
   def action_values(self) -> Float64s:
     result = np.zeros_like(self.policy)
     for number in self._given_ranges:
       river, utilities = self._evaluated(number)
       here, there = river.action_sequences(1 - self.searcher)
-      result[there] = river.scale * utilities[here]
+      result[there] = river.probability * utilities[here]
     return result
-
-  def gifts(self, number: int) -> Float64s:
-    """Raises ArgumentError: gifts are not computed over vectors of hands."""
-    raise errors.ArgumentError(
-      "Over vectors of hands bounds are v(J), without gifts: give the gadget 'unsafe', 'resolving' or 'follow', or a "
-      "Gadget('choice', mixed=...)."
-    )

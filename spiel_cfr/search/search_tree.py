@@ -1,7 +1,8 @@
 """Public trees: the interface that all of search uses, independent of the form of the game.
 
-`SearchTree` contains all public states of a game. `PublicState` is a view of one of them. `Blueprint` has the ranges of
-a policy and the opponent's values. At a public state, each player has a list of private states, and two arrays over it:
+`SearchTree` contains the public states of a game: all of them, or the rivers of hold'em. `PublicState` is a view of one
+of them. `Blueprint` has the ranges of a policy and the opponent's values. At a public state, each player has a list of
+private states, and two arrays over it:
 
     ranges                  the probability that the player plays to each private state
     counterfactual values   expected payoffs, times the probability that chance and the other player lead there
@@ -82,19 +83,11 @@ class PublicState:
     return self.tree.num_private_states(self.number)
 
   def states(self) -> Iterator[Any]:
-    """Yields OpenSpiel's states of the histories in the public state.
-
-    Raises:
-      UnsupportedGameError: the game is over vectors of hands, where histories are not listed.
-    """
+    """Yields OpenSpiel's states of the histories in the public state."""
     yield from self.tree.states(self.number)
 
   def reach(self, policy: AnyPolicy) -> Float64s:
-    """Returns the probability of each history under a policy of both players, in the order of `states`.
-
-    Raises:
-      UnsupportedGameError: the game is over vectors of hands, where histories are not listed.
-    """
+    """Returns the probability of each history under a policy of both players, in the order of `states`."""
     first, second, chance = self.tree.pairs(self.number)
     ranges = self.ranges(policy)
     return np.asarray(chance * ranges[0][first] * ranges[1][second])
@@ -208,9 +201,12 @@ class Blueprint(abc.ABC):
   def values(self, number: int) -> Float64s:
     """Returns the opponent's counterfactual value of each J at a public state, given its index; shape (J,)."""
 
-  @abc.abstractmethod
   def gifts(self, number: int) -> Float64s:
-    """Returns g at a public state: the expected payoff that the opponent has lost on its way to each J; shape (J,)."""
+    """Returns g at a public state: the expected payoff that the opponent has lost on its way to each J; shape (J,).
+
+    0 where a form of game does not compute gifts.
+    """
+    return np.zeros(self.tree.num_private_states(number)[1 - self.searcher])
 
   def has_unanswered(self, number: int) -> bool:
     """Returns True if the policy has no answer to an action of the opponent above or below a public state."""
@@ -231,24 +227,19 @@ class Blueprint(abc.ABC):
 
 
 class SearchTree(Sequence[PublicState]):
-  """All public states of a game, parents first; `public_states` makes a tree.
+  """The public states of a game, parents first; `public_states` makes a tree.
 
   Attributes:
     game: the compiled game.
     above: int64 (public states,). The index of the public state before the last move; `NONE` at the root.
     largest_payoff: float. The largest absolute payoff.
-    solver: str. The default solver of subgames, "lp" or a name in `catalogue.SOLVERS`.
-    can_pick: bool. True if gadgets with the front "pick" are supported.
-    keeps_gains: bool. True if a step may keep strategies with negative margins, provided that the opponent's value
-      in the whole game is smaller with them.
+    default_solver: str. The default solver of subgames, "lp" or a name in `catalogue.SOLVERS`.
   """
 
   game: CompiledGame
   above: Int64s
   largest_payoff: float
-  solver: ClassVar[str] = "dcfr"
-  can_pick: ClassVar[bool] = True
-  keeps_gains: ClassVar[bool] = True
+  default_solver: ClassVar[str] = "dcfr"
 
   def __len__(self) -> int:
     return len(self.above)
@@ -272,17 +263,14 @@ class SearchTree(Sequence[PublicState]):
 
   @abc.abstractmethod
   def states(self, number: int) -> Iterable[Any]:
-    """Returns OpenSpiel's states of the histories in a public state; raises as `PublicState.states` does."""
+    """Returns OpenSpiel's states of the histories in a public state."""
 
   @abc.abstractmethod
   def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
-    """Returns three arrays over the histories of a public state; raises as `PublicState.states` does.
+    """Returns three arrays over the histories of a public state, in the order of `states`.
 
     They contain the position of player 0's private state, that of player 1's private state, and chance's probability.
     """
-
-  def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:
-    """Raises ArgumentError if this form of game does not support the arguments of `resolve`."""
 
   @abc.abstractmethod
   def public_state_of(self, state: Any) -> PublicState:
@@ -300,8 +288,11 @@ class SearchTree(Sequence[PublicState]):
     """
 
   @abc.abstractmethod
-  def decision_states(self, player: int) -> Int64s:
-    """Returns the indices of the public states where a player may be to move."""
+  def decisions(self, player: int) -> list[list[PublicState]]:
+    """Returns the public states where a player may be to move, a list for each step of a search.
+
+    No public state of a list is below another one of the list.
+    """
 
   def entries(self, policy: AnyPolicy) -> Float64s:
     """Returns the probability of each action under a policy, shape (entries,).
@@ -337,12 +328,15 @@ class SearchTree(Sequence[PublicState]):
   def num_private_states(self, number: int) -> tuple[int, int]:
     """Returns the number of each player's private states at a public state."""
 
-  @abc.abstractmethod
   def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
     """Returns the probability that chance and the other player lead to each of a player's private states.
 
     `weights` is the other player's range at the public state.
     """
+    *positions, chance = self.pairs(number)
+    reach = chance * weights[positions[1 - player]]
+    count = self.num_private_states(number)[player]
+    return np.bincount(positions[player], reach, count).astype(np.float64)
 
   @abc.abstractmethod
   def blueprint(
@@ -358,7 +352,11 @@ class SearchTree(Sequence[PublicState]):
 
   @abc.abstractmethod
   def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
-    """Returns subgames, none below another, as one game with gadgets; `program` if a linear program will solve it."""
+    """Returns subgames, none below another, as one game with gadgets; `program` if a linear program will solve it.
+
+    Raises:
+      ArgumentError: this form of game does not support the gadget.
+    """
 
   def normalized(self, weights: Float64s, otherwise: Float64s) -> Float64s:
     """Returns weights of actions, shape (entries,), divided by their sum at each infoset.
@@ -367,13 +365,6 @@ class SearchTree(Sequence[PublicState]):
     """
     totals = self.per_infoset(weights, np.add)
     return np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), otherwise)
-
-  def decisions(self, player: int) -> list[list[PublicState]]:
-    """Returns the public states where a player may be to move, a list for each number of moves before them."""
-    levels: dict[int, list[PublicState]] = {}
-    for number in self.decision_states(arguments.integer(player, "player", 0, 1)).tolist():
-      levels.setdefault(self.depth(number), []).append(self[number])
-    return [levels[depth] for depth in sorted(levels)]
 
   def first_of(self, marked: Bools) -> list[PublicState]:
     """Returns the first marked public state on each path from the root; `marked` has shape (public states,)."""

@@ -1,8 +1,6 @@
 """Continual re-solving below one public state, for one player: each decision starts from the latest solution."""
 
 import time
-from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 
@@ -10,41 +8,46 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr.bots import PolicyReader
 from spiel_cfr.search.blueprint_arrays import read_blueprint
-from spiel_cfr.search.forest_tree import ForestBlueprint, Play
-from spiel_cfr.search.gadgets import GADGETS, Gadget
+from spiel_cfr.search.forest_tree import ForestBlueprint
+from spiel_cfr.search.gadgets import GADGETS
+from spiel_cfr.search.game_search import SearchOptions
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.listed_tree import ListedTree
 from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.search_step import search_step
-from spiel_cfr.search.subgame_solver import SubgameSolver
-
-# (number of sequences of the linear program, deadline) -> the gadget and the solver of a subgame.
-Choose: TypeAlias = Callable[[int, float], tuple[Gadget, SubgameSolver]]
 
 
 class SubgameResolver:
   """The subgame below a public state, and the solutions at decisions in it. Each decision is re-solved once."""
 
-  def __init__(self, histories: HistoryTree, blueprint: PolicyReader, searcher: int) -> None:
+  def __init__(
+    self,
+    histories: HistoryTree,
+    blueprint: PolicyReader,
+    searcher: int,
+    options: SearchOptions,
+  ) -> None:
     """Reads the blueprint.
 
     Args:
       histories: the histories of the subgame.
       blueprint: the blueprint.
       searcher: the player who searches.
+      options: the gadgets and solvers of subgames. If the blueprint has no answer to an action of the opponent,
+        "follow" replaces the chosen gadget.
 
     Raises:
       PolicyError: the opponent cannot avoid an infoset of the searcher at which the blueprint has no probabilities.
     """
-    self._tree, self._searcher = ListedTree(None, histories), searcher
+    self._tree, self._searcher, self._options = ListedTree(None, histories), searcher, options
     self._decision_states = set(self._tree.decision_states(searcher).tolist())
     entries, unknown = read_blueprint(histories, blueprint)
     start = time.perf_counter()
     unanswered = _unanswered_actions(self._tree, entries, unknown, searcher)
-    play = Play(self._tree.reach(entries), unanswered=unanswered)
     # By the index of a public state: the policy after that state was re-solved. `NONE` has the first blueprint.
-    self._solved = {NONE: ForestBlueprint(self._tree, entries, searcher, play)}
-    _ = self._solved[NONE].counterfactual_values
+    first = ForestBlueprint(self._tree, entries, searcher, unanswered=unanswered)
+    self._solved = {NONE: first}
+    _ = first.counterfactual_values
     # The time that checking margins takes, by the time of these values.
     self._reserve = 2 * (time.perf_counter() - start)
 
@@ -56,13 +59,11 @@ class SubgameResolver:
     rows = 3 * sum(len(forest.above) for forest in self._tree.forests)
     return 12 * len(histories.parent) + len(self._solved) * (2 * histories.num_entries + rows)
 
-  def policy(self, history: list[int], choose: Choose, deadline: float) -> list[tuple[int, float]]:
+  def policy(self, history: list[int], deadline: float) -> list[tuple[int, float]]:
     """Returns the strategy at a decision of the searcher, after re-solving its earlier decisions on the path.
 
     Args:
       history: the moves that lead to the decision.
-      choose: chooses the gadget and the solver of a subgame. If the blueprint has no answer to an action of the
-        opponent, "follow" replaces the chosen gadget.
       deadline: the time, by `time.perf_counter`, by which all these decisions should be re-solved.
     """
     histories, latest = self._tree.histories, NONE
@@ -75,16 +76,16 @@ class SubgameResolver:
       if number in pending:
         now = time.perf_counter()
         share = (deadline - now) / (len(pending) - pending.index(number))
-        self._resolve(number, self._solved[latest], choose, now + share - self._reserve)
+        self._resolve(number, self._solved[latest], now + share - self._reserve)
       if number in self._solved:
         latest = number
     span = histories.entries_of(int(histories.infoset[path[-1]]))
     legal = np.concatenate(histories.actions)[span]
     return list(zip(legal.tolist(), self._solved[latest].policy[span].tolist(), strict=True))
 
-  def _resolve(self, number: int, before: ForestBlueprint, choose: Choose, deadline: float) -> None:
+  def _resolve(self, number: int, before: ForestBlueprint, deadline: float) -> None:
     """Re-solves a public state from the latest policy."""
-    gadget, solver = choose(self._num_sequences(number), deadline)
+    gadget, solver = self._options.choose(self._num_sequences(number), deadline)
     if before.has_unanswered(number):
       gadget = GADGETS["follow"]
     after, step = search_step(before, [self._tree[number]], gadget, solver)

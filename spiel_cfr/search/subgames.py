@@ -24,7 +24,7 @@ from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
 from spiel_cfr.search.cut_outs import PerPlayer, Start
-from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
+from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.lookahead import ChoiceGadget, LeafValues, Lookahead, check_leaf_values
 from spiel_cfr.search.search_tree import PublicState
 from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe
@@ -60,7 +60,7 @@ class Bounds:
     searcher = arguments.integer(self.searcher, "searcher", 0, 1)
     object.__setattr__(self, "searcher", searcher)
     if self.gadget is not None:
-      find_gadget(self.gadget, can_pick=True)
+      find_gadget(self.gadget)
 
   @classmethod
   @typed
@@ -90,7 +90,7 @@ class Bounds:
     blueprint = tree.blueprint(tree.entries(policy), searcher)
     gifts: npt.ArrayLike = 0.0
     # If `gadget` is None, the solver determines the gadget, and the gadget determines whether gifts count.
-    if find_gadget(gadget, can_pick=tree.can_pick).reach:
+    if find_gadget(gadget).reach:
       w = tree.counterfactual_reach(number, 1 - searcher, blueprint.ranges(number)[searcher])
       gifts = blueprint.gifts(number) * w
     return cls(searcher, blueprint.values(number), gadget, gifts)
@@ -150,64 +150,42 @@ class Subgame:
       raise errors.ArgumentError(
         f"public_state must be one of public_states(game), not {arguments.shortened(public_state)}."
       )
-    if bounds is not None:
-      arguments.of_type(bounds, "bounds", Bounds)
     if leaf_values is not None:
       check_leaf_values(leaf_values)
     self.public_state, self._tree = public_state, public_state.tree
-    self.ranges = _checked(public_state, ranges)
-    self._bounds, self._leaf_values, self._searcher = bounds, leaf_values, 0
-    self._depth = arguments.positive_integer(depth, "depth")
-    if bounds is not None:
-      self._searcher = bounds.searcher
-      count, opponent = len(self.ranges[1 - self._searcher]), 1 - self._searcher
-      _check_numbers("values", bounds.values, count, opponent, may_be_scalar=False)
-      _check_numbers("gifts", bounds.gifts, count, opponent, may_be_scalar=True)
-    # Checks that the gadget exists in this form of game, and that the probability of the public state is positive.
-    self._start(self._gadget(is_iterative=False))
+    self.ranges = _checked_ranges(public_state, ranges)
+    self._leaf_values, self._depth = leaf_values, arguments.positive_integer(depth, "depth")
+    if bounds is None:
+      bounds = Bounds(0, np.zeros(len(self.ranges[1])), "unsafe")
+    arguments.of_type(bounds, "bounds", Bounds)
+    self._searcher, self._gadget_of_bounds = bounds.searcher, bounds.gadget
+    count, opponent = len(self.ranges[1 - self._searcher]), 1 - self._searcher
+    self._bound_values = _checked_numbers("values", bounds.values, count, opponent)
+    self._gifts = _checked_numbers("gifts", bounds.gifts, count, opponent, may_be_scalar=True)
+    # Checks that the gadget fits leaf values, and that the probability of the public state is positive.
+    self._start(self._gadget(self._tree.default_solver))
 
   def __repr__(self) -> str:
-    options = "" if self._bounds is None else f", player {self._searcher} with bounds"
+    is_safe = self._gadget(self._tree.default_solver).is_safe
+    options = f", player {self._searcher} with bounds" if is_safe else ""
     if self._leaf_values is not None:
       options += f", leaf values at depth {self._depth}"
     return f"<Subgame of {self.public_state!r}{options}>"
 
-  def _gadget(self, is_iterative: bool) -> Gadget:
-    """Returns the gadget; the default depends on whether the solver is iterative."""
-    if self._bounds is None:
-      return GADGETS["unsafe"]
-    can_pick = self._tree.can_pick and self._leaf_values is None
-    return find_gadget(self._bounds.gadget, can_pick=can_pick, is_iterative=is_iterative)
-
-  @property
-  def _w(self) -> Float64s:
-    """The probability that chance and the searcher lead to each of the opponent's private states, shape (J,)."""
-    searcher = self._searcher
-    number = self.public_state.number
-    return self._tree.counterfactual_reach(number, 1 - searcher, self.ranges[searcher])
-
-  def _bound_values(self) -> Float64s:
-    """Returns the bounds on the opponent's counterfactual values, 0 without bounds; shape (J,)."""
-    if self._bounds is None:
-      return np.zeros(len(self.ranges[1 - self._searcher]))
-    return np.asarray(self._bounds.values, np.float64)
-
-  def _gifts(self, gadget: Gadget) -> Float64s:
-    """Returns the gifts that a gadget adds to the bounds; shape (J,) or ()."""
-    if self._bounds is None or not gadget.reach:
-      return np.zeros(())
-    return np.asarray(self._bounds.gifts, np.float64)
+  def _gadget(self, solver: str) -> Gadget:
+    """Returns the gadget; the default depends on the solver."""
+    can_pick = self._leaf_values is None
+    return find_gadget(self._gadget_of_bounds, can_pick=can_pick, is_iterative=solver != "lp")
 
   def _start(self, gadget: Gadget) -> Start:
     """Returns the beginning of the subgame behind a gadget."""
-    w = self._w
+    number, searcher = self.public_state.number, self._searcher
+    w = self._tree.counterfactual_reach(number, 1 - searcher, self.ranges[searcher])
     # Where w is tiny, a rounded value could be a bound far outside the payoffs of the game.
     largest = self._tree.largest_payoff * w
-    values = np.clip(self._bound_values(), -largest, largest) + self._gifts(gadget)
+    values = np.clip(self._bound_values, -largest, largest) + (self._gifts if gadget.reach else 0)
     bound = np.divide(values, w, out=np.zeros_like(w), where=w > 0)
-    start = start_from_ranges(
-      self._tree, self.public_state.number, self.ranges, self._searcher, gadget, bound
-    )
+    start = start_from_ranges(self._tree, number, self.ranges, searcher, gadget, bound)
     if start is None:
       raise errors.ArgumentError(
         f"{self.public_state!r} has probability 0 with these ranges, so there is nothing to solve."
@@ -222,13 +200,14 @@ class Subgame:
     and the opponent's infosets below it. Returns sum to 0.
 
     Raises:
-      ArgumentError: the subgame has leaf values. It then has no end, and is no game.
+      ArgumentError: the subgame has leaf values. It then has no end, and is no game. Or the subgame is a river, and the
+        bounds name no gadget: linear programs use "safe" by default, which rivers do not have.
     """
     if self._leaf_values is not None:
       raise errors.ArgumentError(
         f"{self!r} stops at leaf values, so it is not a game: call solve, or leave out leaf_values and depth."
       )
-    gadget = self._gadget(is_iterative=False)
+    gadget = self._gadget("lp")
     return self._tree.cut_out([self._start(gadget)], gadget).game
 
   def solve(self, solver: str | None = None, iterations: int = 1000) -> SubgameSolution:
@@ -252,14 +231,13 @@ class Subgame:
         )
       return self._solve_to_leaves(self._leaf_values, iterations)
     if solver is None:
-      solver = tree.solver
+      solver = tree.default_solver
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
     subgame_solver = SubgameSolver(solver, iterations)
-    is_program = subgame_solver.is_linear_program
-    gadget, policy = self._gadget(is_iterative=not is_program), tree.uniform()
+    gadget, policy = self._gadget(solver), tree.uniform()
     start = self._start(gadget)
     if gadget.is_safe:
-      cut = tree.cut_out([start], gadget, program=is_program)
+      cut = tree.cut_out([start], gadget, program=subgame_solver.is_linear_program)
       cut.write(subgame_solver.solve(cut), policy, self._searcher)
       inside = cut.there[self._searcher]
     else:
@@ -275,24 +253,19 @@ class Subgame:
   def _solve_to_leaves(self, leaf_values: LeafValues, iterations: int) -> SubgameSolution:
     """Returns the solution of the subgame above the leaves; its values are averages over all iterations."""
     lookahead, searcher = Lookahead(self.public_state, self._depth), self._searcher
-    choice = self._choice_gadget()
+    gadget = self._gadget("pcfr+")
+    # These bounds are not clipped: the gadget pays them as they are, and they are not divided by w.
+    bounds = self._bound_values + (self._gifts if gadget.reach else 0)
+    choice = ChoiceGadget.in_front(
+      self._tree, self.public_state.number, searcher, self.ranges, gadget, bounds
+    )
     columns = self.ranges[0][:, None], self.ranges[1][:, None]
     solution = lookahead.solve(columns, leaf_values, iterations, choice)
     strategies = np.full(self._tree.num_entries, np.nan)
     for player in (0, 1) if choice is None else (searcher,):
-      strategies[lookahead.sides[player].entries] = solution.strategies[player][:, 0]
+      strategies[lookahead.sequences[player].entries] = solution.strategies[player][:, 0]
     values = solution.values[0][:, 0], solution.values[1][:, 0]
     return SubgameSolution(self._tree.behavioral_form(strategies), values)
-
-  def _choice_gadget(self) -> ChoiceGadget | None:
-    """Returns the gadget in front of a subgame that stops at leaves; None without bounds."""
-    gadget, searcher = self._gadget(is_iterative=True), self._searcher
-    if not gadget.is_safe:
-      return None
-    # These bounds are not clipped: the gadget pays them as they are, and they are not divided by w.
-    values = self._bound_values() + self._gifts(gadget)
-    forced = gadget.forced(self._w, self.ranges[1 - searcher])
-    return ChoiceGadget(searcher, values[:, None], forced[:, None])
 
   def _values(self, policy: Float64s, is_safe: bool) -> PerPlayer:
     """Returns the counterfactual values of both players at the public state.
@@ -316,23 +289,25 @@ class Subgame:
     return values[0], values[1]
 
 
-def _check_numbers(
-  name: str, numbers: npt.ArrayLike, count: int, opponent: int, *, may_be_scalar: bool
-) -> None:
-  """Raises ArgumentError if numbers of the opponent's private states are not finite or have a wrong shape."""
+def _checked_numbers(
+  name: str, numbers: npt.ArrayLike, count: int, opponent: int, *, may_be_scalar: bool = False
+) -> Float64s:
+  """Returns numbers of the opponent's private states as an array, or raises ArgumentError."""
   try:
     array = np.asarray(numbers, np.float64)
   except (TypeError, ValueError):
     array = np.full(count, np.nan)
-  is_right = array.shape == (count,) or (may_be_scalar and array.shape == ())
-  if not is_right or not np.isfinite(array).all():
+  if may_be_scalar and array.shape == ():
+    array = np.full(count, array)
+  if array.shape != (count,) or not np.isfinite(array).all():
     raise errors.ArgumentError(
       f"{name} must be {count} finite numbers, one for each private state of player {opponent}, not "
       f"{arguments.shortened(numbers)}."
     )
+  return array
 
 
-def _checked(state: PublicState, ranges: Sequence[npt.ArrayLike]) -> PerPlayer:
+def _checked_ranges(state: PublicState, ranges: Sequence[npt.ArrayLike]) -> PerPlayer:
   """Returns ranges as arrays, or raises ArgumentError."""
   counts = state.num_private_states
   try:

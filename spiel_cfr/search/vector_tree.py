@@ -6,7 +6,7 @@ probabilities and values are products of a matrix over pairs of types with the o
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,10 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
+from spiel_cfr.search.cut_outs import CutOut, Start
+from spiel_cfr.search.forest_cut_out import cut_out
 from spiel_cfr.search.forest_tree import ForestTree
+from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import NONE, PrivateForest
 from spiel_cfr.search.search_tree import PublicState
 
@@ -93,7 +96,7 @@ class VectorTree(ForestTree):
 
   @functools.cached_property
   def actions(self) -> Int64s:
-    """See `PrivateForests.actions`."""
+    """See `ForestTree.actions`."""
     tree, result = self.game.tree, np.full(self.game.end, NONE)
     sequences = self.cells >= 0
     result[self.cells[sequences]] = np.repeat(tree.action, sequences.sum(axis=1))
@@ -103,12 +106,6 @@ class VectorTree(ForestTree):
     """Returns each player's types at a node, which are its private states there."""
     tree = self.game.tree
     return tree.types[int(tree.kind[number])]
-
-  def _over_all_types(self, number: int, player: int, numbers: Float64s) -> Float64s:
-    """Returns an array over all types of a player, given numbers of the possible types at a node; 0 elsewhere."""
-    result = np.zeros(self.game.tree.deals.num_types[player])
-    result[self.types(number)[player]] = numbers
-    return result
 
   def rows(self, number: int, player: int) -> Int64s:
     return np.asarray(self.first_row[player][number] + self.types(number)[player])
@@ -216,10 +213,8 @@ class VectorTree(ForestTree):
     )
     return first, second, weights[is_possible]
 
-  def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
-    chances = self.chances[self.game.tree.kind[number]]
-    reach = self._over_all_types(number, 1 - player, weights) @ (chances if player else chances.T)
-    return np.asarray(reach[self.types(number)[player]])
+  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+    return cut_out(self, starts, gadget, program=program)
 
   def described(self, number: int) -> str:
     counts = " x ".join(map(str, self.num_private_states(number)))

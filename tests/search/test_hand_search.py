@@ -1,9 +1,7 @@
 """Search of rivers over vectors of hands: the same subgames as listed histories, and as safe."""
 
 import functools
-import math
 import signal
-import time
 import warnings
 
 import numpy as np
@@ -15,20 +13,16 @@ from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
 from spiel_cfr import errors, poker, search
-from spiel_cfr.bots import PolicyReader
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.evaluation.sequence_form_matrices import payoff_matrix
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, gradients
-from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
 from spiel_cfr.policies import forms
-from spiel_cfr.search import SearchBot, river_search
+from spiel_cfr.search import SearchBot
 from spiel_cfr.search.gadgets import find_gadget
-from spiel_cfr.search.game_search import SearchOptions
-from spiel_cfr.search.river_solution import RiverSolution
-from spiel_cfr.search.rivers import RiverGame, RiverTree
+from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.subgame_solver import SubgameSolver
 from spiel_cfr.search.subgame_starts import start_from_blueprint
@@ -54,7 +48,9 @@ def solved(name):
   return game, listed, search.public_states(listed), blueprint, solvers[1].average_policy()
 
 
-def resolve_rivers(game, blueprint, gadget="follow", player=None, iterations=200):
+def resolve_rivers(
+  game, blueprint, gadget="follow", player=None, iterations=200, keeps_gains=False
+):
   """Returns strategies in sequence form, and steps; `resolve` lists histories of games that have few hands."""
   tree, solver, steps = RiverTree(game), SubgameSolver("dcfr", iterations), []
   start = forms.behavioral_form(game, blueprint)
@@ -62,7 +58,7 @@ def resolve_rivers(game, blueprint, gadget="follow", player=None, iterations=200
   for searcher in (0, 1) if player is None else (player,):
     (rivers,) = tree.decisions(searcher)
     before = tree.blueprint(start, searcher)
-    after, step = search_step(before, rivers, find_gadget(gadget), solver)
+    after, step = search_step(before, rivers, find_gadget(gadget), solver, keeps_gains=keeps_gains)
     found[tree.owned(searcher)] = after.policy[tree.owned(searcher)]
     steps.append(step)
   return forms.sequence_form(game, found), steps
@@ -151,7 +147,7 @@ def test_bounds_hold_behind_a_gadget(gadget):
   bounds = np.arange(float(len(behind.tree.boards[0].hands[1])))
   chooser = None if gadget == "unsafe" else 1
   digests = {
-    RiverGame(river.tree, river.number, start.weights, chooser, each).game.digest
+    river.tree.river_game(river.number, start.weights, chooser, each).digest
     for each in (bounds, bounds[::-1])
   }
   assert len(digests) == (1 if gadget == "unsafe" else 2)
@@ -318,29 +314,6 @@ def test_states_not_read_in_time_are_not_safe():
   assert not found.gadget.is_safe
 
 
-def test_a_later_play_with_more_time_solves_a_river_again(monkeypatch):
-  seconds_left = []
-
-  def solve(view, path, dealt, blueprint, solver, searcher, gadget):
-    seconds_left.append(solver.deadline - time.perf_counter())
-    return RiverSolution(None, np.full(1, len(seconds_left)), gadget)
-
-  monkeypatch.setattr(river_search, "solve_river", solve)
-  monkeypatch.setattr(RiverSolution, "policy", lambda solution, state: solution.strategy[0])
-  first, later = on_a_river(), on_a_river()
-  later.apply_action(1)
-  later.apply_action(2)
-  options = SearchOptions(None, None, None, 60.0, 100)
-  searched = river_search.RiverSearch(GameView(first.get_game()), 0, PolicyReader({}), options)
-  now = time.perf_counter()
-  # A solution stays during a play. A later play has 6,000 seconds after 200, another one 6,100 after 6,000.
-  plays = ((first, 200), (later, 6000), (first, 6000), (later, 60_000), (first, 6100))
-  found = [searched.policy(state, now + seconds) for state, seconds in plays]
-  assert found == [1, 1, 2, 2, 2]
-  assert searched.policy(first, math.inf) == 3
-  assert searched.policy(first, math.inf) == 3
-
-
 def on_a_river():
   """Returns a state of player 0's."""
   state = pyspiel.load_game(_FIFTY_TWO).new_initial_state()
@@ -375,11 +348,45 @@ def test_resolve_solves_rivers_where_there_are_many_hands(monkeypatch):
   assert found.blueprint_exploitability == pytest.approx(solver.exploitability())
   assert found.exploitability == pytest.approx(sum(step.value_after for step in found.steps) / 2)
   assert found.exploitability < 0.9 * found.blueprint_exploitability
-  wanted, steps = resolve_rivers(game, blueprint, iterations=30)
+  wanted, steps = resolve_rivers(game, blueprint, iterations=30, keeps_gains=True)
   np.testing.assert_allclose(found.sequence_form, wanted, atol=1e-9)
   assert sum(step.solved for step in steps) > 90
   read = search.resolve(game, policy, iterations=30, player=1)
   assert read.steps[0].value_after == pytest.approx(steps[1].value_after, abs=1e-6)
+
+
+def test_rivers_are_resolved_from_a_checkpoint_and_a_cut(monkeypatch, tmp_path):
+  game, *_ = fifty_two()
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(5)
+  rivers = search.public_states(game)[3:6]
+  options = {"cut": rivers, "iterations": 10, "checkpoint": tmp_path / "search"}
+  found = search.resolve(game, solver, **options)
+  assert [step.solved + step.refused for step in found.steps] == [3, 3]
+  monkeypatch.setattr(SubgameSolver, "solve", lambda *arguments: pytest.fail("solved again"))
+  again = search.resolve(game, solver, **options)
+  assert again.probabilities.tobytes() == found.probabilities.tobytes()
+  with pytest.raises(errors.CheckpointMismatchError):
+    search.resolve(game, solver, **{**options, "iterations": 11})
+
+
+def test_linear_programs_solve_rivers_without_a_pick():
+  game, *_ = fifty_two()
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(5)
+  found = search.resolve(game, solver, cut=RiverTree(game)[:2], solver="lp", gadget="follow")
+  for step in found.steps:
+    assert (step.solved, step.refused) == (2, 0)
+    assert step.smallest_margin > -1e-9
+  assert found.exploitability < found.blueprint_exploitability
+
+
+@pytest.mark.slow
+def test_the_policy_played_on_rivers_is_that_of_resolve():
+  game, _, policy = fifty_two()
+  played = search.played_policy(game, SearchBot(policy, 0, iterations=30))
+  wanted = search.resolve(game, policy, iterations=30).exploitability
+  assert spiel_cfr.exploitability(game, played) == pytest.approx(wanted, abs=1e-9)
 
 
 def test_ctrl_c_keeps_the_rivers_that_are_solved(monkeypatch):
@@ -410,7 +417,6 @@ def test_bad_input():
     {"iterations": 0},
     {"player": 2},
     {"solver": "none"},
-    {"checkpoint": "file"},
     {"solver": "lp"},
   ):
     with pytest.raises(errors.ArgumentError):

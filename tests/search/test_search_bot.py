@@ -15,7 +15,7 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
 from spiel_cfr.search import SearchBot, blueprint_arrays, public_states, resolve, subgame_resolver
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.river_solution import blueprint_ranges
+from spiel_cfr.search.river_search import blueprint_ranges
 from spiel_cfr.search.segments import Segment
 
 _DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -290,7 +290,7 @@ def test_a_step_that_changes_nothing_leaves_the_blueprint_before_it(monkeypatch)
   bot = SearchBot(blueprint_of("kuhn_poker"), 0)
   bot.get_policy(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
   ((first, second),) = (found._solved.values() for found in bot._search._found.values())
-  begins = [each.play.gifts_from for each in (first, second, second.with_policy(first.policy))]
+  begins = [each.gifts_from for each in (first, second, second.with_policy(first.policy))]
   assert begins == [0, 9, 9]
   assert first._gifts.any() and not second._gifts.any()
 
@@ -360,8 +360,8 @@ def test_ranges_lead_to_the_river():
     state.apply_action(action)
   assert sum(chance for _, chance in first.get_policy(state)) == pytest.approx(1)
   (found,) = first._search._found.values()
-  ranges = blueprint_ranges(found.river, first._reader)
-  hands = found.river.deal.hands[found.river.hands[1]] // 4
+  ranges, tree = blueprint_ranges(found.tree, first._reader), found.tree.game.tree
+  hands = tree.deal.hands[tree.boards[0].hands[1]] // 4
   assert (ranges[0] == 1).all()
   assert ((ranges[1] > 0) == (hands[:, 0] == hands[:, 1])).all()
   # Later decisions there are part of the same solution.

@@ -115,13 +115,8 @@ def test_rivers_have_values():
   tree = RiverTree(game)
   listed = search.public_states(spiel_cfr.compile_game(game.game, vector_form=False))
   river = tree[1]
-  with pytest.raises(errors.UnsupportedGameError, match="no histories are listed"):
-    list(river.states())
-  state = next(
-    each
-    for each in listed.natural_cut()
-    if set(each.private_states(0)) == set(river.private_states(0))
-  )
+  state = listed.public_state_of(next(river.states()))
+  assert set(state.private_states(0)) == set(river.private_states(0))
   ranges = [np.linspace(0.1, 1.0, count) for count in tree.num_private_states(1)]
   found = search.Subgame(river, ranges).solve(iterations=2000)
   by_names = [by_name(river, player, own) for player, own in enumerate(ranges)]
@@ -136,6 +131,41 @@ def test_rivers_have_values():
   again = search.Subgame(river, ranges, bounds).solve(iterations=2000)
   assert (again.values[1] <= found.values[1] + 1e-3).all()
   assert again.values[0] @ ranges[0] == pytest.approx(-again.values[1] @ ranges[1], abs=1e-3)
+
+
+def test_rivers_have_the_histories_of_lists():
+  game = poker.compile_public_game(
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 2,firstPlayer=1 1,numSuits=2,numRanks=3,"
+    "numHoleCards=1,numBoardCards=0 2,raiseSize=2 2,maxRaises=1 1)"
+  )
+  tree = RiverTree(game)
+  listed = search.public_states(spiel_cfr.compile_game(game.game, vector_form=False))
+  rng = np.random.default_rng(0)
+  for river in tree[:: len(tree) // 5]:
+    states = list(river.states())
+    assert {tree.public_state_of(state) for state in states} == {river}
+    assert len({listed.public_state_of(state) for state in states}) == 1
+    ranges = [rng.random(count) for count in river.num_private_states]
+    *positions, chance = tree.pairs(river.number)
+    for player in (0, 1):
+      names = river.private_states(player)
+      own = [names[position] for position in positions[player]]
+      assert [state.information_state_string(player) for state in states] == own
+      other = ranges[1 - player]
+      mass = np.bincount(positions[player], chance * other[positions[1 - player]])
+      reach = tree.counterfactual_reach(river.number, player, other)
+      np.testing.assert_allclose(mass, reach, atol=1e-12)
+  # The public cards of one street come in either order.
+  first, second = game.game.new_initial_state(), game.game.new_initial_state()
+  for state, moves in ((first, [0, 1, 1, 1, 3, 2]), (second, [0, 1, 1, 1, 2, 3])):
+    for move in moves:
+      state.apply_action(move)
+  assert tree.public_state_of(first) == tree.public_state_of(second)
+  for wrong in (states[0].child(1), game.game.new_initial_state()):
+    with pytest.raises(errors.ArgumentError, match="where a river"):
+      tree.public_state_of(wrong)
+  with pytest.raises(errors.ArgumentError, match=", not of"):
+    tree.public_state_of(pyspiel.load_game("kuhn_poker").new_initial_state())
 
 
 def test_solvers_that_iterate_take_a_gadget_whose_equilibria_are_safe():

@@ -4,15 +4,13 @@ Arrays have a column for each pair of ranges that `Lookahead` solves at once.
 """
 
 import itertools
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.search.forest_tree import ForestTree
-from spiel_cfr.search.private_forest import NONE
+from spiel_cfr.search.private_forest import NONE, PrivateForest, SubgameInfosets
 
 
 class SequenceLevel(NamedTuple):
@@ -35,7 +33,7 @@ class SequenceLevel(NamedTuple):
   gather: Any
 
 
-class PlayerSequences:
+class LookaheadSequences:
   """A player's sequences: its private states at the root, then the actions of its infosets, parents first.
 
   Attributes:
@@ -43,53 +41,43 @@ class PlayerSequences:
     num_roots: int. The number of private states at the root.
     size: int. The number of sequences.
     levels: list. The infosets by number of moves, as `SequenceLevel`.
-    sequence: int64 (rows,). The last sequence before each row of the tree; `NONE` outside the subgame.
   """
 
-  def __init__(self, tree: ForestTree, player: int, inside: Int64s, ends: Sequence[Int64s]) -> None:
+  def __init__(self, forest: PrivateForest, roots: Int64s, ends: Int64s) -> None:
     """Finds the sequences.
 
     Args:
-      tree: the public states.
-      player: the player.
-      inside: int64 (public states,). The indices of the public states above the leaves, in order; the root is first.
-      ends: int64 arrays. The player's rows at the ends of the game, and its rows at the leaves.
+      forest: the player's private states.
+      roots: int64 (private states,). The player's rows at the root.
+      ends: int64 array. The player's rows at the leaves and where the game ends before a leaf.
     """
-    forest, roots = tree.forests[player], tree.rows(int(inside[0]), player)
-    rows = np.concatenate([tree.rows(number, player) for number in inside.tolist()])
-    is_inside = np.zeros(len(forest.above), bool)
-    is_inside[rows] = True
-    entries = np.flatnonzero(forest.row_of_entry >= 0)
-    entries = entries[is_inside[forest.row_of_entry[entries]]]
-    infoset_rows = forest.row_of_entry[entries]
-    order = np.argsort(infoset_rows, kind="stable")
-    self.entries, infoset_rows = entries[order], infoset_rows[order]
-    self.num_roots, self.size = len(roots), len(roots) + len(entries)
-    sequence_of_entry = np.full(forest.num_entries, NONE)
-    sequence_of_entry[self.entries] = len(roots) + np.arange(len(entries))
-    self.sequence = np.full(len(is_inside), NONE)
-    self.sequence[roots] = np.arange(len(roots))
-    reached = np.unique(np.concatenate([rows, *ends]))
-    for begin, end in itertools.pairwise(forest.begins):
-      level = reached[slice(*np.searchsorted(reached, [begin, end]))]
-      level = level[self.sequence[level] == NONE]
-      entry = forest.entry[level]
-      before = self.sequence[forest.above[level]]
-      self.sequence[level] = np.where(entry >= 0, sequence_of_entry[entry], before)
-    cuts = len(roots) + np.searchsorted(infoset_rows, forest.begins)
+    self._forest, self._root_of_row = forest, forest.subtree_roots(roots)
+    self._position_of_root = np.full(len(forest.above), NONE)
+    self._position_of_root[roots] = np.arange(len(roots))
+    self._infosets = infosets = SubgameInfosets(forest, self._root_of_row, ends)
+    self.entries, self.num_roots = infosets.entries, len(roots)
+    self.size = len(roots) + len(infosets.entries)
+    cuts = np.searchsorted(infosets.rows, forest.begins)
     self.levels = [
-      self._level(int(begin), int(end), infoset_rows[begin - len(roots) : end - len(roots)])
-      for begin, end in itertools.pairwise(cuts)
-      if end > begin
+      self._level(*cut) for cut in itertools.pairwise(cuts.tolist()) if cut[0] < cut[1]
     ]
 
-  def _level(self, begin: int, end: int, infoset_rows: Int64s) -> SequenceLevel:
-    """Returns the infosets of a range of sequences, given the row of each sequence's infoset."""
-    rows, starts, infoset = np.unique(infoset_rows, return_index=True, return_inverse=True)
-    parent = self.sequence[rows]
-    ones, count = np.ones(len(rows)), len(rows)
-    gather = scipy.sparse.csr_matrix((ones, (parent, np.arange(count))), (self.size, count))
-    return SequenceLevel(begin, end, starts, infoset, parent, gather)
+  def before(self, rows: Int64s) -> Int64s:
+    """Returns the last sequence before each of some rows in the subgame."""
+    root = self._position_of_root[self._root_of_row[rows]]
+    return self._infosets.sequences(self._forest.last[rows], root, self.num_roots)
+
+  def _level(self, first: int, last: int) -> SequenceLevel:
+    """Returns the infosets between two positions."""
+    infosets = self._infosets
+    begin = self.num_roots + int(infosets.counts[:first].sum())
+    counts = infosets.counts[first:last]
+    infoset = np.repeat(np.arange(len(counts)), counts)
+    parent = self.before(infosets.rows[first:last])
+    ones, columns = np.ones(len(parent)), np.arange(len(parent))
+    gather = scipy.sparse.csr_matrix((ones, (parent, columns)), (self.size, len(parent)))
+    starts = np.cumsum(counts) - counts
+    return SequenceLevel(begin, begin + len(infoset), starts, infoset, parent, gather)
 
   def strategy(self, weights: Float64s) -> Float64s:
     """Returns weights of actions divided by their sum at each infoset, uniform where all are 0.
