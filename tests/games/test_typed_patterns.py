@@ -18,9 +18,7 @@ from spiel_cfr._numba.simd import LANES
 from spiel_cfr.games.compiled import enumerated_game
 from spiel_cfr.games.payoffs import private_types, typed_patterns
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows, Leaves
-from spiel_cfr.games.payoffs.payoff import (
-  rows_of,
-)
+from spiel_cfr.games.payoffs.runs import rows_of
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=4)"

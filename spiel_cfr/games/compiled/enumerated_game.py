@@ -26,8 +26,7 @@ from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.payoffs.build_payoff import FORMS, build_payoff
-from spiel_cfr.games.payoffs.payoff import Payoff
+from spiel_cfr.games.payoffs.build_payoff import FORMS, ListedPayoff, build_payoff
 from spiel_cfr.games.payoffs.private_types import public_states
 from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex, build_treeplex
 
@@ -73,7 +72,7 @@ class EnumeratedGame(CompiledGame):
     facts: GameFacts,
     treeplexes: tuple[Treeplex, ...],
     infosets: tuple[Infosets, ...],
-    payoff: Payoff,
+    payoff: ListedPayoff,
     *,
     view: GameView | None = None,
     original: CompiledGame | None = None,
@@ -102,7 +101,7 @@ class EnumeratedGame(CompiledGame):
     return without_lost_view(super().__getstate__())
 
   @property
-  def payoff(self) -> Payoff:
+  def payoff(self) -> ListedPayoff:
     return self._payoff
 
   @property
@@ -122,7 +121,7 @@ class EnumeratedGame(CompiledGame):
     states = f"{self.num_states:,} states, " if self.open_spiel_version else ""
     return f"{states}{super().size}, {self.num_leaves:,} leaves"
 
-  def with_payoff(self, payoff: Payoff, **other: Any) -> "EnumeratedGame":
+  def with_payoff(self, payoff: ListedPayoff, **other: Any) -> "EnumeratedGame":
     """Returns the game with other payoffs, and with other attributes that depend on them, such as `payoff_range`.
 
     Raises:
@@ -206,7 +205,7 @@ def lay_out_arrays(
   num_actions: Sequence[Int64s],
   leaf_sequences: Uint32s,
   leaf_payoffs: Float64s,
-) -> tuple[list[Placement], Payoff]:
+) -> tuple[list[Placement], ListedPayoff]:
   """Builds each player's treeplex, and the payoff over their sequences, from the arrays of an `Enumeration`.
 
   `leaf_sequences` is overwritten with the numbering of the treeplexes.

@@ -180,7 +180,7 @@ class PrivateMovesGame(CompiledGame):
   def digest(self) -> str:
     """SHA-256 of the treeplexes, the rectangles and the actions."""
     digest = hashlib.sha256(repr((self.payoff_range, self._states.action_lists)).encode())
-    arrays = [self._payoff.arrays.values]
+    arrays: list[Any] = [self._payoff.payoffs.ravel()]
     for player, infosets in enumerate(self._states.players):
       arrays += [infosets.parent, infosets.legal, *self._payoff.row_arrays(player)]
     for array in arrays:
