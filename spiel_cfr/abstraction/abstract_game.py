@@ -113,9 +113,8 @@ def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
         original.infostates,
         original.actions,
         original.num_actions,
+        sequences[original.sequences],
         placement.position[refined.infosets],
-        placement.first_sequence[refined.infosets],
-        placement.stride[refined.infosets],
       )
     )
   treeplexes = tuple(placement.treeplex for placement in placements)
@@ -232,10 +231,8 @@ def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
     ImperfectRecallError: an infoset is below another infoset of its bucket.
   """
   original, tree = full.infosets[player], full.treeplexes[player]
-  begin = sum(len(infosets.actions) for infosets in full.infosets[:player])
-  action_sequences = full.all_action_sequences[begin : begin + len(original.actions)]
   # From here on, sequences are numbered in order of discovery; 0 is the empty sequence.
-  sequences = np.append(np.array([tree.root]), action_sequences)
+  sequences = np.append(np.array([tree.root]), original.sequences)
   number = np.zeros(tree.end, np.int64)
   number[sequences] = np.arange(len(sequences))
   parents = number[tree.parent[original.position]].tolist()

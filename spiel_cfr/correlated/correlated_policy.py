@@ -78,8 +78,9 @@ class CorrelatedPolicy(abc.ABC):
       raise errors.PolicyError(
         f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
       )
-    first, stride = int(infosets.first_sequence[number]), int(infosets.stride[number])
-    return first + stride * np.arange(infosets.num_actions[number])
+    begin = int(infosets.num_actions[:number].sum())
+    actions = slice(begin, begin + int(infosets.num_actions[number]))
+    return infosets.sequences[actions].astype(np.int64)
 
   def marginals(self) -> open_spiel.PolicyDict:
     """Returns the probability of each recommendation at its infoset, as infostate -> action -> probability.

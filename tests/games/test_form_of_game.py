@@ -74,9 +74,8 @@ class MatrixGame(spiel_cfr.CompiledGame):
         [f"player {player}"],
         np.arange(count),
         np.array([count]),
+        place.sequences[1:],
         place.position,
-        place.first_sequence,
-        place.stride,
       )
       for player, (count, place) in enumerate(zip(payoffs.shape, placements, strict=True))
     )

@@ -190,8 +190,11 @@ class CompiledGame(abc.ABC):
   @property
   def _infoset_ranges(self) -> tuple[Int64s, Int64s]:
     """The sequence of action 0 and the number of actions of all players' infosets, in order of discovery."""
-    first = np.concatenate([infosets.first_sequence for infosets in self.infosets])
-    return first.astype(np.int64), np.concatenate(self.num_actions)
+    first = []
+    for tree, infosets in zip(self.treeplexes, self.infosets, strict=True):
+      first_of_group = [sequences[0] for sequences, _ in tree.infoset_groups()]
+      first.append(np.concatenate([np.zeros(0, np.int64), *first_of_group])[infosets.position])
+    return np.concatenate(first), np.concatenate(self.num_actions)
 
   @property
   def num_leaves(self) -> int:
@@ -342,9 +345,7 @@ class CompiledGame(abc.ABC):
   @functools.cached_property
   def all_action_sequences(self) -> Int64s:
     """The sequence of each entry, int64 (actions of all players,)."""
-    if self._map is not None:
-      return self._map.sequences[self.original.all_action_sequences].astype(np.int64)
-    return np.concatenate([infosets.action_sequences for infosets in self.infosets])
+    return np.concatenate([infosets.sequences for infosets in self.infosets]).astype(np.int64)
 
   @functools.cached_property
   def rows(self) -> dict[str, int]:

@@ -164,7 +164,7 @@ class EnumeratedGame(CompiledGame):
       encoded = [infostate.encode() for infostate in infosets.infostates]
       # The number of each sequence in order of discovery.
       number = np.zeros(tree.end - tree.root, np.uint32)
-      number[infosets.action_sequences - tree.root] = 1 + np.arange(len(infosets.actions))
+      number[infosets.sequences - tree.root] = 1 + np.arange(len(infosets.actions))
       columns: files.Arrays = {
         "infostates": np.frombuffer(b"".join(encoded), np.uint8),
         "infostate_lengths": np.array([len(text) for text in encoded], np.uint32),
@@ -191,7 +191,7 @@ def build_enumerated_game(
   """Builds a game from the arrays of an `openspiel.walk.Enumeration`, unchecked; overwrites `leaf_sequences`."""
   placements, payoff = lay_out_arrays(parents, num_actions, leaf_sequences, leaf_payoffs)
   infosets = tuple(
-    Infosets(names, legal, counts, placement.position, placement.first_sequence, placement.stride)
+    Infosets(names, legal, counts, placement.sequences[1:], placement.position)
     for names, legal, counts, placement in zip(
       infostates, actions, num_actions, placements, strict=True
     )
@@ -308,7 +308,7 @@ def _read_infosets(
   )
   require(placement.position == position, "infosets are in the layout")
   return placement.treeplex, Infosets(
-    infostates, actions, num_actions, position, placement.first_sequence, placement.stride
+    infostates, actions, num_actions, placement.sequences[1:], position
   )
 
 

@@ -111,10 +111,9 @@ class PrivateMovesGame(CompiledGame):
   @property
   def _places(self) -> list[Int64s]:
     """For each player, the place of each sequence among its sequences in the layout, in order of discovery."""
-    sequences = np.split(self.all_action_sequences, [len(self.actions[0])])
     return [
-      np.append(0, of_player - tree.root)
-      for of_player, tree in zip(sequences, self.treeplexes, strict=True)
+      np.append(0, infosets.sequences.astype(np.int64) - tree.root)
+      for infosets, tree in zip(self.infosets, self.treeplexes, strict=True)
     ]
 
   def __getstate__(self) -> dict[str, Any]:
@@ -142,9 +141,8 @@ class PrivateMovesGame(CompiledGame):
       infostates=OfInfosets(len(placement.position), names),
       actions=self._states.actions(player),
       num_actions=self._states.num_actions(player),
+      sequences=placement.treeplex.sequences_at(placement.position).astype(np.uint32),
       position=placement.position,
-      first_sequence=placement.first_sequence,
-      stride=placement.stride,
     )
 
   def first_states(self, player: int | None = None) -> Sequence[Any]:

@@ -23,6 +23,7 @@ from spiel_cfr._numba.arrays import (
   Int64s,
   Uint32s,
   Uint64s,
+  concatenated_ranges,
   pieces,
   range_starts,
 )
@@ -103,6 +104,20 @@ class Treeplex:
         result[sequences[0] - self.root] = result[self.parent[infosets] - self.root]
     return result
 
+  def sequences_at(self, position: Uint32s) -> Int64s:
+    """Returns the sequences of the actions of some infosets, end to end.
+
+    Args:
+      position: the index of each infoset in layout order, counted from the player's first infoset.
+    """
+    groups = self.groups.astype(np.int64)
+    starts = groups[:, FIRST_INFOSET] - self.first_infoset
+    group = np.searchsorted(starts, position, side="right") - 1
+    num_actions = groups[group, ACTIONS]
+    action = concatenated_ranges(np.zeros_like(num_actions), num_actions)
+    first = groups[group, FIRST_SEQUENCE] + position - starts[group]
+    return np.repeat(first, num_actions) + action * np.repeat(groups[group, STRIDE], num_actions)
+
   def infoset_groups(self) -> Iterator[tuple[Int64s, slice]]:
     """Yields each group's sequences, shape (actions, infosets), and its slice of the player's infosets."""
     for group in self.groups.astype(np.int64):
@@ -123,15 +138,11 @@ class Placement(NamedTuple):
     treeplex: Treeplex. The treeplex.
     sequences: uint32 (sequences,). The number in the layout of each sequence, in the order of discovery.
     position: uint32 (infosets,). The index in layout order of each infoset, in the order of discovery.
-    first_sequence: uint32 (infosets,). The sequence of each infoset's action 0.
-    stride: uint32 (infosets,). The distance from each action's sequence to the next action's.
   """
 
   treeplex: Treeplex
   sequences: Uint32s
   position: Uint32s
-  first_sequence: Uint32s
-  stride: Uint32s
 
 
 def build_treeplex(
@@ -169,9 +180,7 @@ def build_treeplex(
   sequences[0] = root
   del infoset_of_sequence
 
-  position, first_sequence, stride, layout_parent = (
-    np.zeros(num_infosets, np.uint32) for _ in range(4)
-  )
+  position, layout_parent = np.zeros((2, num_infosets), np.uint32)
   groups: list[tuple[int, int, int, int, int, int]] = []
   end, num_laid_out = root + 1, 0
   by_depth = np.argsort(depth, kind="stable")
@@ -187,8 +196,6 @@ def build_treeplex(
       actions = int(num_actions[group[0]])
       first = -(-end // LINE) * LINE
       column = np.arange(count)
-      first_sequence[group] = first + column
-      stride[group] = length
       position[group] = num_laid_out + column
       layout_parent[num_laid_out : num_laid_out + count] = sequences[parents[group]]
       for action in range(actions):
@@ -205,7 +212,7 @@ def build_treeplex(
     groups=np.array(groups, np.uint64).reshape(-1, COLUMNS),
     parent=layout_parent,
   )
-  return Placement(treeplex, sequences, position, first_sequence, stride)
+  return Placement(treeplex, sequences, position)
 
 
 def _state_order(parents: Uint32s, states: Int64s) -> tuple[Uint32s, Int64s, Int64s]:
