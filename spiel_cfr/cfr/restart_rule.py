@@ -8,7 +8,7 @@ from spiel_cfr.cfr.solver import MOST_ITERATIONS
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
+class RestartRule:
   """The constants of the rule.
 
   A *trial* begins with a restart. It ends when the restart is accepted or rolled back. At a *check*, the solver is
@@ -51,7 +51,7 @@ class Rule:
   most_cost: float = 8.0
 
 
-RULE = Rule()
+RULE = RestartRule()
 # The decisions at a check.
 CONTINUE, RESTART, ROLL_BACK = range(3)
 

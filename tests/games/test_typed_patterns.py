@@ -305,16 +305,16 @@ def test_public_states_are_the_classes_of_infosets_that_share_sequences_of_other
         for infoset in merged:
           classes[infoset] = merged
     owner = np.append(-1, np.repeat(np.arange(len(counts)), counts))
-    found = private_types.public_states(leaves, player, owner, len(counts))
+    found = private_types.group_public_states(leaves, player, owner, len(counts))
     assert found.tolist() == [min(members) for members in classes]
   chain = np.array([[3, 1, 2, 1, 4, 2], [1, 1, 2, 2, 3, 3]], np.uint32)
-  assert private_types.public_states(chain[:, :4], 0, np.arange(-1, 4), 4).tolist() == [
+  assert private_types.group_public_states(chain[:, :4], 0, np.arange(-1, 4), 4).tolist() == [
     0,
     0,
     0,
     3,
   ]
-  assert private_types.public_states(chain, 0, np.arange(-1, 4), 4).tolist() == [0, 0, 0, 0]
+  assert private_types.group_public_states(chain, 0, np.arange(-1, 4), 4).tolist() == [0, 0, 0, 0]
 
 
 def num_patterns(compiled):

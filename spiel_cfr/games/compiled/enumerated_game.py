@@ -27,7 +27,7 @@ from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.build_payoff import FORMS, ListedPayoff, build_payoff
-from spiel_cfr.games.payoffs.private_types import public_states
+from spiel_cfr.games.payoffs.private_types import group_public_states
 from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex, build_treeplex
 
 # The kind of files, and the version of their format.
@@ -215,7 +215,7 @@ def lay_out_arrays(
   root = first_infoset = 0
   for player, (player_parents, counts) in enumerate(zip(parents, num_actions, strict=True)):
     infoset_of_sequence = np.append(-1, np.repeat(np.arange(len(counts)), counts))
-    public_state = public_states(leaf_sequences, player, infoset_of_sequence, len(counts))
+    public_state = group_public_states(leaf_sequences, player, infoset_of_sequence, len(counts))
     placement = build_treeplex(player_parents, counts, root, first_infoset, public_state)
     placements.append(placement)
     in_layout_order = np.empty_like(public_state)
