@@ -13,10 +13,9 @@ from spiel_cfr.games.compiled.enumerated_game import (
   KIND,
   EnumeratedGame,
   build_enumerated_game,
-  facts_of,
-  from_file,
 )
 from spiel_cfr.games.compiled.game_facts import walked_facts
+from spiel_cfr.games.compiled.saved_game import facts_of, from_file
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import (
   DEFAULT_MAX_BYTES,

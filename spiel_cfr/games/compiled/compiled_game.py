@@ -190,10 +190,10 @@ class CompiledGame(abc.ABC):
   @property
   def _infoset_ranges(self) -> tuple[Int64s, Int64s]:
     """The sequence of action 0 and the number of actions of all players' infosets, in order of discovery."""
-    first = []
-    for tree, infosets in zip(self.treeplexes, self.infosets, strict=True):
-      first_of_group = [sequences[0] for sequences, _ in tree.infoset_groups()]
-      first.append(np.concatenate([np.zeros(0, np.int64), *first_of_group])[infosets.position])
+    first = [
+      tree.first_sequences[infosets.position]
+      for tree, infosets in zip(self.treeplexes, self.infosets, strict=True)
+    ]
     return np.concatenate(first), np.concatenate(self.num_actions)
 
   @property

@@ -91,6 +91,12 @@ class Treeplex:
     result: Int64s = np.repeat(groups[:, ACTIONS], groups[:, COUNT])
     return result
 
+  @property
+  def first_sequences(self) -> Int64s:
+    """The sequence of action 0 of each infoset, in layout order."""
+    groups = self.groups.astype(np.int64)
+    return concatenated_ranges(groups[:, FIRST_SEQUENCE], groups[:, COUNT])
+
   @functools.cached_property
   def last_choices(self) -> Uint32s:
     """The player's last choice on the way to each sequence, uint32 (end - root,).
@@ -110,13 +116,11 @@ class Treeplex:
     Args:
       position: the index of each infoset in layout order, counted from the player's first infoset.
     """
-    groups = self.groups.astype(np.int64)
-    starts = groups[:, FIRST_INFOSET] - self.first_infoset
-    group = np.searchsorted(starts, position, side="right") - 1
-    num_actions = groups[group, ACTIONS]
+    groups, num_actions = self.groups.astype(np.int64), self.infoset_actions[position]
+    stride = np.repeat(groups[:, STRIDE], groups[:, COUNT])[position]
     action = concatenated_ranges(np.zeros_like(num_actions), num_actions)
-    first = groups[group, FIRST_SEQUENCE] + position - starts[group]
-    return np.repeat(first, num_actions) + action * np.repeat(groups[group, STRIDE], num_actions)
+    first = np.repeat(self.first_sequences[position], num_actions)
+    return first + action * np.repeat(stride, num_actions)
 
   def infoset_groups(self) -> Iterator[tuple[Int64s, slice]]:
     """Yields each group's sequences, shape (actions, infosets), and its slice of the player's infosets."""
