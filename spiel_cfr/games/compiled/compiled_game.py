@@ -37,11 +37,10 @@ class CompiledGame(abc.ABC):
   visits all infosets, `partition` and `dtype` say that solvers take the game as a whole, in float64. A game whose
   leaves fit in memory needs no new form, see `games.game_from_arrays`.
 
-  Arrays are numbered in three ways; docs/arrays.md has an example:
+  Arrays are in one of two orders; docs/arrays.md has an example:
 
-      order of discovery, one player     `infosets`, `infostates`, `num_actions`, `actions`: as in OpenSpiel's policies
-      order of discovery, all players    *entries*, one for each action: `all_action_sequences`, `action_cells`
-      layout, all players                sequences with padding, and infosets: `treeplexes`, strategies, regrets
+      order of discovery    names and policies: `infosets` of each player, and *entries*, the actions of all players
+      layout                sequences with padding, and infosets: `treeplexes`, strategies, regrets
 
   Attributes:
     treeplexes: tuple of `Treeplex`. The infosets and sequences of each player. `GameFacts` has the other attributes.

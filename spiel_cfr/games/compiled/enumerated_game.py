@@ -20,6 +20,7 @@ from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
 from spiel_cfr.games.payoffs.build_payoff import ListedPayoff, build_payoff
 from spiel_cfr.games.payoffs.private_types import group_public_states
 from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex, build_treeplex
@@ -172,21 +173,21 @@ class EnumeratedGame(CompiledGame):
 
 def build_enumerated_game(
   facts: GameFacts,
-  infostates: Sequence[Sequence[str]],
-  actions: Sequence[Int64s],
-  parents: Sequence[Int64s],
-  num_actions: Sequence[Int64s],
+  discovered: Sequence[DiscoveredInfosets],
   leaf_sequences: Uint32s,
   leaf_payoffs: Float64s,
   view: GameView | None = None,
 ) -> EnumeratedGame:
-  """Builds a game from the arrays of an `openspiel.walk.Enumeration`, unchecked; overwrites `leaf_sequences`."""
-  placements, payoff = lay_out_arrays(parents, num_actions, leaf_sequences, leaf_payoffs)
+  """Builds a game from the infosets and leaves of an `Enumeration`, unchecked; overwrites `leaf_sequences`."""
+  placements, payoff = lay_out_arrays(
+    [of_player.parents for of_player in discovered],
+    [of_player.num_actions for of_player in discovered],
+    leaf_sequences,
+    leaf_payoffs,
+  )
   infosets = tuple(
-    Infosets(names, legal, counts, placement.sequences[1:], placement.position)
-    for names, legal, counts, placement in zip(
-      infostates, actions, num_actions, placements, strict=True
-    )
+    Infosets(names, actions, num_actions, placement.sequences[1:], placement.position)
+    for (names, actions, num_actions, _), placement in zip(discovered, placements, strict=True)
   )
   treeplexes = tuple(placement.treeplex for placement in placements)
   return EnumeratedGame(facts, treeplexes, infosets, payoff, view=view)
