@@ -21,7 +21,7 @@ import numpy as np
 from absl import flags
 
 import spiel_cfr
-from spiel_cfr.abstraction.refining import RefiningRule
+from spiel_cfr.abstraction.refining import Rule
 from spiel_cfr.poker import bet_filters
 
 _TARGET = flags.DEFINE_float("target", 5.0, "NashConv to reach, in chips", lower_bound=0.0)
@@ -44,7 +44,7 @@ _LISTED = {
   ),
 }
 # A solver, and how it begins in a larger game; None where all actions are there at once.
-_RULES: tuple[tuple[str, str, RefiningRule | None], ...] = (
+_RULES: tuple[tuple[str, str, Rule | None], ...] = (
   ("CFR+", "cfr+", None),
   ("CFR+", "cfr+", "policy"),
   ("CFR, simultaneous", "cfr_simultaneous", None),

@@ -236,7 +236,7 @@ def leduc_bets(state: Any) -> Float64s:
   return result
 
 
-class ParameterStep(NamedTuple):
+class Step(NamedTuple):
   """A step of `optimize_parameters`: parameters, and the solution of the game there.
 
   Attributes:
@@ -262,7 +262,7 @@ def optimize_parameters(
   iterations: int = 500,
   length: float = 1.0,
   fixed: Sequence[int] = (),
-) -> list[ParameterStep]:
+) -> list[Step]:
   """Maximizes a player's value of the game over the parameters, by gradient ascent with CFR+ and warm starts.
 
   `LinearGame.values` of an equilibrium is the gradient of the value. Step n has the length length / sqrt(n), and
@@ -290,7 +290,7 @@ def optimize_parameters(
   length = arguments.positive_number(length, "length")
   arguments.of_type(fixed, "fixed", Sequence)
   constant = [arguments.integer(number, "fixed", 0, game.num_parameters - 1) for number in fixed]
-  point, result = np.maximum(game.checked(parameters), 0.0), list[ParameterStep]()
+  point, result = np.maximum(game.checked(parameters), 0.0), list[Step]()
   solver = None
   for number in range(1, steps + 1):
     compiled = game(point)
@@ -303,7 +303,7 @@ def optimize_parameters(
     values = game.values(solver.average_sequence_form())[:, player]
     gradient = values[1:].copy()
     gradient[constant] = 0.0
-    step = ParameterStep(point, float(values @ [1.0, *point]), solver.nash_conv(), gradient)
+    step = Step(point, float(values @ [1.0, *point]), solver.nash_conv(), gradient)
     result.append(step)
     norm = float(np.linalg.norm(gradient)) or 1.0
     point = np.maximum(point + length / math.sqrt(number) * gradient / norm, 0.0)

@@ -39,9 +39,9 @@ from spiel_cfr.runs.run_schedules import Powers
 _ARRAYS = 5
 # The default target, as a share of the range of payoffs.
 _SHARE_OF_RANGE = 1e-3
-RefiningRule = Literal["policy", "regrets"]
+Rule = Literal["policy", "regrets"]
 # The default solver of each rule.
-_SOLVERS: dict[RefiningRule, str] = {"policy": "cfr+", "regrets": "cfr_simultaneous"}
+_SOLVERS: dict[Rule, str] = {"policy": "cfr+", "regrets": "cfr_simultaneous"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ def solve_refining(
   *,
   solver: str | None = None,
   iterations: int = 100_000,
-  rule: RefiningRule = "policy",
+  rule: Rule = "policy",
 ) -> Refined:
   """Solves a game by dynamic abstraction: solves a smaller game, and adds the missing actions that gain most.
 
@@ -186,7 +186,7 @@ def solve_refining(
   return Refined(game, best, least_nash_conv, refined.small, tuple(history))
 
 
-def _check_arguments(start: Any, solver: str | None, rule: RefiningRule) -> None:
+def _check_arguments(start: Any, solver: str | None, rule: Rule) -> None:
   """Raises ArgumentError if an argument of `solve_refining` is invalid."""
   arguments.one_of(rule, "rule", tuple(_SOLVERS))
   if solver is not None:
@@ -240,9 +240,7 @@ def _num_bytes(game: CompiledGame) -> int:
   return sum(payoff.num_bytes for payoff in _payoffs(game)) + solver_bytes
 
 
-def _make_solver(
-  name: str, game: CompiledGame, iterations: int, rule: RefiningRule
-) -> FullWidthSolver:
+def _make_solver(name: str, game: CompiledGame, iterations: int, rule: Rule) -> FullWidthSolver:
   """Returns a solver of the catalogue; raises ArgumentError if it can't start warm or does not fit the rule."""
   entry = catalogue.find(name)
   if entry.wrapper or not issubclass(entry.family, FullWidthSolver):

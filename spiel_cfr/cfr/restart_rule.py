@@ -8,7 +8,7 @@ from spiel_cfr.cfr.solver import MOST_ITERATIONS
 
 
 @dataclasses.dataclass(frozen=True)
-class RestartRule:
+class Rule:
   """The constants of the rule.
 
   A *trial* begins with a restart. It ends when the restart is accepted or rolled back. At a *check*, the solver is
@@ -51,7 +51,7 @@ class RestartRule:
   most_cost: float = 8.0
 
 
-RULE = RestartRule()
+RULE = Rule()
 # The decisions at a check.
 CONTINUE, RESTART, ROLL_BACK = range(3)
 

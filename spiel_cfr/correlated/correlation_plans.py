@@ -35,7 +35,7 @@ from spiel_cfr.games.compiled.history_walk import HistoryWalk
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class UnpaddedSequences:
+class PlayerSequences:
   """Sequences of a player without padding, numbered as in `evaluation.sequences`, and its infosets in layout order.
 
   Attributes:
@@ -76,10 +76,10 @@ class RelevantPairs:
 
   Attributes:
     game: `CompiledGame`. The game.
-    players: two `UnpaddedSequences`. The sequences of each player.
+    players: two `PlayerSequences`. The sequences of each player.
     first: int64 (pairs,). The sequence of player 0 in each pair.
     second: int64 (pairs,). The sequence of player 1 in each pair.
-    number: int64 (sequences,). For each index of solvers' arrays, the number of the sequence in `UnpaddedSequences`.
+    number: int64 (sequences,). For each index of solvers' arrays, the number of the sequence in `PlayerSequences`.
     triangle_free: bool. True if the game is triangle-free, so that all solutions of `constraints` are mixtures of pure
       strategies.
   """
@@ -201,7 +201,7 @@ class RelevantPairs:
     return result[0], result[1]
 
 
-def _player_sequences(game: CompiledGame, player: int) -> UnpaddedSequences:
+def _player_sequences(game: CompiledGame, player: int) -> PlayerSequences:
   tree = game.treeplexes[player]
   indices = sequence_form_matrices.sequences(game, player)
   number = np.zeros(tree.end, np.int64)
@@ -209,11 +209,11 @@ def _player_sequences(game: CompiledGame, player: int) -> UnpaddedSequences:
   infoset = np.full(len(indices), -1)
   for sequences, infosets in tree.infoset_groups():
     infoset[number[sequences]] = np.arange(infosets.start, infosets.stop)
-  return UnpaddedSequences(indices, infoset, number[tree.parent.astype(np.int64)])
+  return PlayerSequences(indices, infoset, number[tree.parent.astype(np.int64)])
 
 
 def _action_pairs(
-  players: tuple[UnpaddedSequences, ...], connected: tuple[Int64s, Int64s]
+  players: tuple[PlayerSequences, ...], connected: tuple[Int64s, Int64s]
 ) -> tuple[Int64s, Int64s]:
   """Returns all pairs of sequences that end at connected infosets, as two int64 arrays (pairs,)."""
   (order, starts, sizes), (other_order, other_starts, other_sizes) = (
@@ -227,7 +227,7 @@ def _action_pairs(
 
 
 def _is_triangle_free(
-  players: tuple[UnpaddedSequences, ...], connected: tuple[Int64s, Int64s]
+  players: tuple[PlayerSequences, ...], connected: tuple[Int64s, Int64s]
 ) -> bool:
   """Returns True if no siblings I, I' and J, J' are connected as I-J, I-J', I'-J'; see Farina and Sandholm (2020).
 

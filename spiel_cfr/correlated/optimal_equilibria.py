@@ -31,7 +31,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import interruptible
 from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy, PlanPolicy
-from spiel_cfr.correlated.correlation_plans import RelevantPairs, UnpaddedSequences
+from spiel_cfr.correlated.correlation_plans import PlayerSequences, RelevantPairs
 from spiel_cfr.evaluation.sequence_form_matrices import payoff_matrix
 from spiel_cfr.games.compiling import AnyGame, compile_game
 
@@ -45,7 +45,7 @@ class Triggers(NamedTuple):
   """Triggers of a player under one concept, and the sequences that the player may play after each.
 
   A trigger is a point at which the player may leave the mediator: a recommended action ("EFCE"), an infoset ("EFCCE")
-  or the start of the game ("NFCCE"). Sequences are numbered as in `UnpaddedSequences`.
+  or the start of the game ("NFCCE"). Sequences are numbered as in `PlayerSequences`.
 
   Attributes:
     recommended: int64 (triggers,). The sequence last recommended at each trigger.
@@ -62,7 +62,7 @@ class Triggers(NamedTuple):
   leaving: Int64s
 
 
-def _list_triggers(player_sequences: UnpaddedSequences, concept: Concept) -> Triggers:
+def _list_triggers(player_sequences: PlayerSequences, concept: Concept) -> Triggers:
   """Returns the triggers of a player under a concept."""
   parent, infoset_of = player_sequences.parent, player_sequences.infoset
   ancestors, descendants = player_sequences.lineage

@@ -30,7 +30,7 @@ from spiel_cfr.deep_cfr.exact_memory import ExactMemory, ExactSamples, InfosetRo
 from spiel_cfr.deep_cfr.features import Encoder, Features
 from spiel_cfr.deep_cfr.learner import Learner
 from spiel_cfr.deep_cfr.lockstep import LockStep, SampledMemory, padded
-from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Training, TrainingRows, layer_sizes
+from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training, layer_sizes
 from spiel_cfr.deep_cfr.reservoir import check_reservoir
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
@@ -269,7 +269,7 @@ class DeepCFRSolver(MonteCarloSolver):
     result: Float64s = np.asarray(iterations, np.float64) ** power
     return result
 
-  def _sample(self, player: int, iteration: int) -> TrainingRows:
+  def _sample(self, player: int, iteration: int) -> Rows:
     """Runs the traversals for a player. Returns the training data of its networks."""
     samples, forgets = self._runtime.samples, self.algorithm != "linear"
     weight = 1.0 if forgets else float(iteration)
@@ -286,7 +286,7 @@ class DeepCFRSolver(MonteCarloSolver):
 
     return samples.sample(player, self._num_traversals, weight, forgets, strategies)
 
-  def _learn(self, player: int, rows: TrainingRows, iteration: int) -> None:
+  def _learn(self, player: int, rows: Rows, iteration: int) -> None:
     """Fits a player's networks to the training data of an iteration."""
     learner = self._runtime.learner
     if self.algorithm == "linear":

@@ -17,7 +17,7 @@ from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr._numba.records import Doubles
 from spiel_cfr._numba.steps import Chain, step
 from spiel_cfr.deep_cfr.features import Encoder, all_features
-from spiel_cfr.deep_cfr.network import TrainingRows
+from spiel_cfr.deep_cfr.network import Rows
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
@@ -136,7 +136,7 @@ class ExactSamples:
     sums, visits = np.zeros((2, len(entries.strategy)))
     self.memory = ExactMemory(sums, visits, entries.strategy, entries.cumulative)
 
-  def sample(self, player: int, num_traversals: int, weight: float, forgets: bool) -> TrainingRows:
+  def sample(self, player: int, num_traversals: int, weight: float, forgets: bool) -> Rows:
     """Runs traversals for a player, and adds their samples to the sums. Returns the player's `means`.
 
     Args:
@@ -156,12 +156,12 @@ class ExactSamples:
     Chain(steps).repeat(weights, engine.numbers[:1], np.zeros(1, np.uint64))
     return self.means(player)
 
-  def means(self, player: int) -> TrainingRows:
+  def means(self, player: int) -> Rows:
     """Returns a player's training data: weighted means of samples at its infosets, and the sums of their weights."""
     rows, player_rows = self._rows, self._rows.players[player]
     weights = self.memory.visits[self.engine.table.entries.first[player_rows]]
     means = rows.as_rows(self.memory.sums, player) / np.where(weights > 0, weights, 1.0)[:, None]
-    return TrainingRows(rows.features[player_rows], means, rows.mask[player_rows], weights)
+    return Rows(rows.features[player_rows], means, rows.mask[player_rows], weights)
 
   def set_strategy(self, player: int, probabilities: Float64s) -> None:
     """Sets a player's strategy from probabilities of shape (the player's infosets, actions)."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Uint64s
-from spiel_cfr.deep_cfr.network import Approximator, Array, Training, TrainingRows
+from spiel_cfr.deep_cfr.network import Approximator, Array, Rows, Training
 from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.mccfr.random_draws import KEY
 
@@ -42,9 +42,7 @@ class Learner:
     ]
     self.parameters = np.array(parameters).reshape(num_players, num_networks, -1)
 
-  def fit(
-    self, player: int, number: int, rows: TrainingRows, iteration: int, anew: bool = False
-  ) -> None:
+  def fit(self, player: int, number: int, rows: Rows, iteration: int, anew: bool = False) -> None:
     """Fits a network to training data.
 
     Args:
@@ -85,7 +83,7 @@ class Learner:
     return high, low
 
 
-def _scale(rows: TrainingRows) -> float:
+def _scale(rows: Rows) -> float:
   """Returns the root of the weighted mean of the squared targets; 1 if all targets are 0."""
   weights = rows.weights[:, None] * rows.mask
   return float(np.sqrt((weights * rows.targets**2).sum() / max(weights.sum(), 1e-300))) or 1.0

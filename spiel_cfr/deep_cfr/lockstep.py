@@ -16,7 +16,7 @@ from spiel_cfr._numba.arrays import Bools, Float64s, Uint64s
 from spiel_cfr.cfr.solver_state import GROWING
 from spiel_cfr.deep_cfr.features import Encoder
 from spiel_cfr.deep_cfr.learner import Learner
-from spiel_cfr.deep_cfr.network import Array, TrainingRows
+from spiel_cfr.deep_cfr.network import Array, Rows
 from spiel_cfr.deep_cfr.reservoir import Reservoir
 from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -116,7 +116,7 @@ class LockStep:
 
   def sample(
     self, player: int, num_traversals: int, weight: float, forgets: bool, strategies: Strategies
-  ) -> TrainingRows:
+  ) -> Rows:
     """Runs traversals for a player, and adds their samples to its reservoir. Returns the reservoir's rows.
 
     Args:
@@ -145,7 +145,7 @@ class LockStep:
     reservoir.add(self._rows(decisions, weight), self._capacity, generator)
     return reservoir.rows()
 
-  def _rows(self, decisions: Sequence[_Decision], weight: float) -> TrainingRows:
+  def _rows(self, decisions: Sequence[_Decision], weight: float) -> Rows:
     """Returns the advantages at decisions as training data."""
     count, actions = len(decisions), self._num_outputs
     targets = [
@@ -153,7 +153,7 @@ class LockStep:
       for decision in decisions
     ]
     features = np.array([decision.features for decision in decisions], np.float32)
-    return TrainingRows(
+    return Rows(
       features.reshape(count, self._encoder.size),
       np.array(targets, np.float32).reshape(count, actions),
       np.array([decision.mask for decision in decisions], bool).reshape(count, actions),

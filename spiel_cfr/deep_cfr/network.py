@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 _GROWING, _SHRINKING = 0.15, 0.5
 
 
-class TrainingRows(NamedTuple):
+class Rows(NamedTuple):
   """Training data of an approximator.
 
   Attributes:
@@ -73,7 +73,7 @@ class Approximator(abc.ABC):
     """Returns new parameters, a flat array of floats."""
 
   @abc.abstractmethod
-  def fitted(self, parameters: Array, rows: TrainingRows, training: Training) -> Array:
+  def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
     """Returns parameters with a smaller sum of weight * mask * (output - target)^2 over the rows."""
 
   @abc.abstractmethod
@@ -94,7 +94,7 @@ class LeastSquares(Approximator):
   def fresh(self, seed: tuple[int, int], num_features: int, num_outputs: int) -> Array:
     return np.zeros(num_features * num_outputs)
 
-  def fitted(self, parameters: Array, rows: TrainingRows, training: Training) -> Array:
+  def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
     """Returns the least-squares solution nearest to the parameters."""
     result = parameters.reshape(-1, rows.targets.shape[1]).copy()
     columns, num_features = _one_hot_columns(rows.features), len(result)
@@ -152,7 +152,7 @@ class Network(Approximator):
   def fresh(self, seed: tuple[int, int], num_features: int, num_outputs: int) -> Array:
     return np.array(compiled(self, num_features, num_outputs).fresh(np.array(seed, np.uint32)))
 
-  def fitted(self, parameters: Array, rows: TrainingRows, training: Training) -> Array:
+  def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
     """Returns the parameters after the training steps of Adam."""
     functions = compiled(self, rows.features.shape[1], rows.targets.shape[1])
     total = rows.weights.sum()

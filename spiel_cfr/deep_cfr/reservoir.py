@@ -8,11 +8,11 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import require
 from spiel_cfr.cfr.solver_state import GROWING
-from spiel_cfr.deep_cfr.network import Array, TrainingRows
+from spiel_cfr.deep_cfr.network import Array, Rows
 
 # The first length of arrays.
 _FIRST_ROOM = 1024
-_ARRAYS = TrainingRows._fields
+_ARRAYS = Rows._fields
 
 
 @dataclasses.dataclass
@@ -44,7 +44,7 @@ class Reservoir:
       np.zeros(room),
     )
 
-  def add(self, rows: TrainingRows, capacity: int, generator: np.random.Generator) -> None:
+  def add(self, rows: Rows, capacity: int, generator: np.random.Generator) -> None:
     """Adds rows. In a full reservoir of `capacity` rows, new rows replace rows drawn at random, or are dropped."""
     count = len(rows.weights)
     self._reserve(min(self.seen + count, capacity), capacity)
@@ -57,9 +57,9 @@ class Reservoir:
       getattr(self, name)[slots[stored]] = new[stored]
     self.seen += count
 
-  def rows(self) -> TrainingRows:
+  def rows(self) -> Rows:
     """Returns all rows. Unused rows, of weight 0, are included, so that shapes seldom change."""
-    return TrainingRows(self.features, self.targets, self.mask, self.weights)
+    return Rows(self.features, self.targets, self.mask, self.weights)
 
   def clear(self) -> None:
     """Removes all rows."""

@@ -21,12 +21,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import interruptible
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.evaluation.sequence_form_matrices import (
-  constraint_matrix,
-  payoff_matrix,
-  sequences,
-  strategy_constraints,
-)
+from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
@@ -140,19 +135,22 @@ def solve_program(
     NoSolutionError: HiGHS gives up, or no strategy satisfies the lower bounds.
   """
   num_rows, num_sequences = first.shape
-  constraints = strategy_constraints(first, num_free=second.shape[0])
-  lowest = constraints.lowest
-  if lower_bounds is not None:
-    lowest[num_sequences:] = lower_bounds
-  costs = np.zeros_like(lowest)
+  num_values = second.shape[0]
+  costs = np.zeros(num_sequences + num_values)
   costs[num_sequences] = -1.0
+  if lower_bounds is None:
+    lower_bounds = np.full(num_values, -np.inf)
+  lowest = np.append(np.zeros(num_sequences), lower_bounds)
+  e = np.zeros(num_rows)
+  e[0] = 1.0
+  no_values = scipy.sparse.csr_matrix((num_rows, num_values))
   result: Any = interruptible(
     lambda: scipy.optimize.linprog(
       costs,
       A_ub=scipy.sparse.hstack([-payoffs.T, second.T]).tocsc(),
       b_ub=np.zeros(second.shape[1]),
-      A_eq=constraints.matrix,
-      b_eq=constraints.right,
+      A_eq=scipy.sparse.hstack([first, no_values]).tocsc(),
+      b_eq=e,
       bounds=np.stack([lowest, np.full_like(lowest, np.inf)], axis=1),
       method=_SCIPY_METHODS[method],
       options={

@@ -23,7 +23,7 @@ from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.explorer.page_content import (
   Content,
   InfosetTable,
-  PageTree,
+  Tree,
   kept_tree,
   number_name,
 )
@@ -88,7 +88,7 @@ def describe(
   row = np.full(len(kept), NONE)
   row[decides[kept]] = row_of_infoset[infoset[kept][decides[kept]]]
   first_child, num_children, num_cut = kept_tree(walk.parent, kept)
-  tree = PageTree(
+  tree = Tree(
     mover=walk.mover[kept],
     first_child=first_child,
     num_children=num_children,

@@ -11,7 +11,7 @@ import re
 import numpy as np
 
 from spiel_cfr._numba.arrays import Int64s, concatenated_ranges
-from spiel_cfr.explorer.page_content import PageTree
+from spiel_cfr.explorer.page_content import Tree
 
 _SEPARATOR = " · "
 # OpenSpiel's infostates are fields in brackets, or words.
@@ -19,7 +19,7 @@ _PART = re.compile(r"\[[^\[\]]*\]|[^\s\[\]]+|\S")
 
 
 def infoset_labels(
-  tree: PageTree, names: list[str], infostates: list[str], players: Int64s, num_histories: Int64s
+  tree: Tree, names: list[str], infostates: list[str], players: Int64s, num_histories: Int64s
 ) -> list[str]:
   """Returns a label for each infoset.
 
@@ -48,7 +48,7 @@ def infoset_labels(
   return result
 
 
-def _common_moves(tree: PageTree, names: list[str], num_histories: Int64s) -> list[str | None]:
+def _common_moves(tree: Tree, names: list[str], num_histories: Int64s) -> list[str | None]:
   """Returns the names of the moves that all histories of an infoset share, joined to one string for each infoset.
 
   None if a history is not on the page, or histories of the infoset differ in length.

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.explorer.page_content import Content, PublicStateRow
+from spiel_cfr.explorer.page_content import Content, PublicState
 
 _ASSETS = importlib.resources.files("spiel_cfr.explorer") / "assets"
 _LIBRARIES = ("htm-preact-3.1.1.js", "uplot-1.6.32.js")
@@ -113,7 +113,7 @@ def _relative(weights: Float64s) -> npt.NDArray[np.float32]:
   return _float32(weights / max(weights.max(initial=0.0), 1e-300))
 
 
-def _ranges(states: list[PublicStateRow]) -> Arrays:
+def _ranges(states: list[PublicState]) -> Arrays:
   """Returns the arrays of all public states, concatenated.
 
   `counts` has three numbers for each state: hands of player 0, hands of player 1, actions. The weights of a range are

@@ -14,7 +14,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PageTree:
+class Tree:
   """Tree of histories or public states. Parents precede their children; the children of a node are adjacent.
 
   A *move* is an action of a player or an outcome of chance.
@@ -99,7 +99,7 @@ class HandRange:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PublicStateRow:
+class PublicState:
   """Public state with the ranges of both players, and the strategy of the player to move.
 
   Attributes:
@@ -127,9 +127,9 @@ class Content:
   Attributes:
     header: dictionary for JSON. The game, the policy, its values, and the parts left out.
     names: list of str. The names of moves.
-    tree: `PageTree`. The tree of histories or public states.
+    tree: `Tree`. The tree of histories or public states.
     infosets: `InfosetTable`. The infosets of a game with a list of histories; None for a game in vector form.
-    public_states: list of `PublicStateRow`. The public states of a game in vector form; None for a list of histories.
+    public_states: list of `PublicState`. The public states of a game in vector form; None for a list of histories.
     grid: dictionary for JSON. The grid of hands of a game in vector form: `unit`, which is "hand" or "type"; the
       `names` of all hands; the `row` and `column` of every hand; and the `labels` of the cells, row by row. None for a
       list of histories.
@@ -137,9 +137,9 @@ class Content:
 
   header: dict[str, Any]
   names: list[str]
-  tree: PageTree
+  tree: Tree
   infosets: InfosetTable | None = None
-  public_states: list[PublicStateRow] | None = None
+  public_states: list[PublicState] | None = None
   grid: dict[str, Any] | None = None
 
   @property
@@ -151,7 +151,7 @@ class Content:
 
 
 def kept_tree(parent: Int64s, kept: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-  """Returns `first_child`, `num_children` and `num_cut` of the `PageTree` of kept nodes, each of shape (kept,).
+  """Returns `first_child`, `num_children` and `num_cut` of the `Tree` of kept nodes, each of shape (kept,).
 
   Args:
     parent: int64 (nodes,). The parent of each node; the entry of the root, node 0, is not read. The children of a node

@@ -14,7 +14,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.explorer.hand_moves import HandMoves
-from spiel_cfr.explorer.page_content import Content, HandRange, PublicStateRow
+from spiel_cfr.explorer.page_content import Content, HandRange, PublicState
 from spiel_cfr.explorer.public_states import PublicStates
 from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
 from spiel_cfr.games.vector.public_tree import PLAYERS
@@ -72,7 +72,7 @@ def describe(
     state = states[index]
     return namer.move(state.board, states[state.parent].node, state.node)
 
-  def describe_state(index: int) -> PublicStateRow | None:
+  def describe_state(index: int) -> PublicState | None:
     """Returns a public state with its ranges; None for a terminal or a board that is not on the page."""
     board, node, _ = states[index]
     if board not in shown or tree.nodes[node].kind in TERMINALS:
@@ -202,7 +202,7 @@ def _walk_states(
         yield _State(board_below, child, parent)
 
 
-def _state(tree: HandTree, board: PlayedBoard, node: int, namer: HandMoves) -> PublicStateRow:
+def _state(tree: HandTree, board: PlayedBoard, node: int, namer: HandMoves) -> PublicState:
   """Returns a public state with ranges, strategy and values; actions are in the order of their cost in chips."""
   number = board.number
   first, second = (
@@ -218,9 +218,9 @@ def _state(tree: HandTree, board: PlayedBoard, node: int, namer: HandMoves) -> P
   names = namer.board(number)
   if tree.nodes[node].kind is not NodeKind.DECISION:
     none = np.zeros((0, 0))
-    return PublicStateRow(names, (first, second), [], none, none, none > 0)
+    return PublicState(names, (first, second), [], none, none, none > 0)
   order = namer.order(number, node)
-  return PublicStateRow(
+  return PublicState(
     board=names,
     ranges=(first, second),
     moves=[namer.moves(number, node)[index] for index in order],

@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.explorer.page_content import (
-  Content,
-  PageTree,
-  PublicStateRow,
-  kept_states,
-  kept_tree,
-)
+from spiel_cfr.explorer.page_content import Content, PublicState, Tree, kept_states, kept_tree
 from spiel_cfr.games.openspiel.history_list import NONE
 
 
@@ -42,7 +36,7 @@ class PublicStates:
     max_infosets: int,
     names: dict[str, int],
     move: Callable[[int], int],
-    describe: Callable[[int], PublicStateRow | None],
+    describe: Callable[[int], PublicState | None],
     grid: dict[str, Any],
     spent: Int64s | None = None,
   ) -> Content:
@@ -63,7 +57,7 @@ class PublicStates:
       weight[state] = min(weight[state], weight[above])
     kept, cut = kept_states(weight, self.num_infosets, max_infosets)
     moves = np.array([0, *map(move, kept[1:].tolist())])
-    rows: list[PublicStateRow] = []
+    rows: list[PublicState] = []
     row = np.full(len(kept), NONE)
     for index in np.argsort(self.group[kept], kind="stable").tolist():
       described = describe(int(kept[index]))
@@ -73,7 +67,7 @@ class PublicStates:
     first_child, num_children, num_cut = kept_tree(self.parent, kept)
     with np.errstate(invalid="ignore", divide="ignore"):
       shares = np.nan_to_num(weight[kept] / weight[self.parent[kept]])
-    tree = PageTree(
+    tree = Tree(
       mover=self.mover[kept],
       first_child=first_child,
       num_children=num_children,

@@ -26,7 +26,7 @@ from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.explorer.page_content import (
   Content,
   HandRange,
-  PublicStateRow,
+  PublicState,
   number_name,
 )
 from spiel_cfr.explorer.public_states import PublicStates
@@ -208,7 +208,7 @@ def describe(
     node = int(tree.node_of_edge[edge])
     return moves(node)[edge - int(tree.first_edge[node])]
 
-  def describe_state(position: int) -> PublicStateRow | None:
+  def describe_state(position: int) -> PublicState | None:
     """Returns a public state with its ranges, given its position in `played.order`; None for a terminal."""
     node = int(played.order[position])
     if node >= tree.num_nodes:
@@ -226,7 +226,7 @@ def _public_state(
   behavioral: Float64s,
   responses: Float64s,
   hands: Sequence[Int64s],
-) -> PublicStateRow:
+) -> PublicState:
   """Returns a node of the public tree with ranges, strategy and values.
 
   Args:
@@ -260,7 +260,7 @@ def _public_state(
     probability, is_best = behavioral[sequences], responses[sequences] > 0
     values = played.counterfactual_values[mover][np.ix_(children, types[mover])]
     action_value = _quotient(values, ranges[mover].opponent_weight)
-  return PublicStateRow([], (ranges[0], ranges[1]), moves, probability, action_value, is_best)
+  return PublicState([], (ranges[0], ranges[1]), moves, probability, action_value, is_best)
 
 
 def type_grid(game: VectorGame) -> tuple[list[list[int]], dict[str, Any]]:

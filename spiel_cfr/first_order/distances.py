@@ -127,7 +127,7 @@ def prox_euclidean(block: Block) -> None:
 _PROX: dict[Regularizer, StepKernel] = {"entropy": prox_entropy, "euclidean": prox_euclidean}
 
 
-class ProximalStep(NamedTuple):
+class Step(NamedTuple):
   """The result of a proximal step. All numbers of players that took no step are 0.
 
   Attributes:
@@ -146,7 +146,7 @@ class DilatedDistance:
   """A dilated distance on the strategies of each player of a game.
 
   Attributes:
-    uniform: float64 (sequences,). The uniform strategy in the form of `ProximalStep.center`.
+    uniform: float64 (sequences,). The uniform strategy in the form of `Step.center`.
     weights: float64 (1, infosets plus a vector of padding). b_I of each infoset; 1 in the padding.
     diameters: float64 (players,). The diameter O of each player's strategies.
   """
@@ -181,12 +181,12 @@ class DilatedDistance:
     center: Float64s,
     scales: Float64s | float,
     players: Iterable[int] | None = None,
-  ) -> ProximalStep:
+  ) -> Step:
     """Returns a proximal step of players: argmax over x of <utility, x> - scale D(x, center).
 
     Args:
       utility: shape (sequences,). The gradient g.
-      center: shape (sequences,). z in the form of `ProximalStep.center`.
+      center: shape (sequences,). z in the form of `Step.center`.
       scales: mu, a number for all players or an array of shape (players,).
       players: the players that take a step; by default, all.
     """
@@ -200,7 +200,7 @@ class DilatedDistance:
       values[player] = self._trees[player].run(
         self._prox, utility, strategy, table, self.weights, parameters, point
       )
-    return ProximalStep(point, table[_RESULT].copy(), values)
+    return Step(point, table[_RESULT].copy(), values)
 
 
 def infoset_weights(tree: Treeplex, weights: Weights) -> Float64s:

@@ -26,7 +26,7 @@ from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.gradient_solver import GradientSolver, GradientState
 from spiel_cfr.cfr.synchronization import synchronized
-from spiel_cfr.first_order.distances import DilatedDistance, ProximalStep, Weights
+from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
 from spiel_cfr.first_order.saddle_points import payoff_sum
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
@@ -119,7 +119,7 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
     state.num_gradients = num_gradients
     return result
 
-  def _smooth_response(self, player: int, point: Float64s, smoothing: Float64s) -> ProximalStep:
+  def _smooth_response(self, player: int, point: Float64s, smoothing: Float64s) -> Step:
     """Returns V_p of a player against the opponent's strategy at `point`, and the strategy that attains it."""
     gradient = self._gradients(point, [player])
     return self.distance.step(gradient, self.distance.uniform, smoothing, [player])
@@ -174,9 +174,7 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
     state.point, state.smoothing = new_point, new_smoothing
     return values
 
-  def _shrunk(
-    self, player: int, response: ProximalStep, tau: float
-  ) -> tuple[Float64s, Float64s, Float64s]:
+  def _shrunk(self, player: int, response: Step, tau: float) -> tuple[Float64s, Float64s, Float64s]:
     """Multiplies a player's mu by 1 - tau, and moves the strategies so that the excess does not become negative.
 
     Args:

@@ -18,7 +18,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
-from spiel_cfr.first_order.distances import DilatedDistance, ProximalStep
+from spiel_cfr.first_order.distances import DilatedDistance, Step
 from spiel_cfr.games.compiling import AnyGame
 
 
@@ -65,7 +65,7 @@ class KOMWUSolver(GradientSolver[KOMWUState]):
       point=self._mixture(utilities).point, cumulative=cumulative, utilities=utilities
     )
 
-  def _mixture(self, utilities: Float64s) -> ProximalStep:
+  def _mixture(self, utilities: Float64s) -> Step:
     """Returns the average of all pure strategies pi, with weights exp(eta <utilities, pi>)."""
     return self._distance.step(utilities, np.zeros(len(utilities)), self.coupling / self.step)
 

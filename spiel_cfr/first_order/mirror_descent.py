@@ -27,7 +27,7 @@ class MirrorDescentState(AveragedState):
   """The state of optimistic mirror descent.
 
   Attributes:
-    center: float64 (sequences,). z in the form of `ProximalStep.center`.
+    center: float64 (sequences,). z in the form of `Step.center`.
   """
 
   center: Float64s

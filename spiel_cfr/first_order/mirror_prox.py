@@ -24,7 +24,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
-from spiel_cfr.first_order.distances import DilatedDistance, ProximalStep, Weights
+from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
 from spiel_cfr.first_order.saddle_points import payoff_sum
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
@@ -38,7 +38,7 @@ class MirrorProxState(AveragedState):
   """The state of mirror prox: `point` is z, and `cumulative` is the sum of eta w.
 
   Attributes:
-    center: float64 (sequences,). z in the form of `ProximalStep.center`.
+    center: float64 (sequences,). z in the form of `Step.center`.
     eta: the first eta that the next iteration tries.
   """
 
@@ -105,13 +105,13 @@ class MirrorProxSolver(GradientSolver[MirrorProxState]):
     state.center, state.point, state.eta = second.center, second.point, eta * growth
     return second.values
 
-  def _step_with_gradients_at(self, point: Float64s, eta: float) -> ProximalStep:
+  def _step_with_gradients_at(self, point: Float64s, eta: float) -> Step:
     """Returns the proximal step from z with the gradients at a point in sequence form."""
     diameters = self.distance.diameters
     scales = 1.0 / (2.0 * np.where(diameters > 0.0, diameters, 1.0) * eta)
     return self.distance.step(self._gradients(point), self.state.center, scales)
 
-  def _passes_check(self, second: ProximalStep) -> bool:
+  def _passes_check(self, second: Step) -> bool:
     """Returns whether the inequality in the docstring of the module holds for the second proximal step."""
     return float(second.values.sum()) <= self._sum.total + self._sum.rounding
 

@@ -16,7 +16,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
-from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Training, TrainingRows
+from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training
 from spiel_cfr.games.openspiel.infoset_features import information_state_tensor
 from spiel_cfr.search.search_tree import PublicState, SearchTree
 
@@ -209,7 +209,7 @@ def learn_values(
   scale = scale or 1.0
   order = np.random.default_rng(seed).permutation(len(states))
   measured, rest = np.split(order, [max(1, int(_MEASURED * len(order)))])
-  rows = TrainingRows(features[rest], targets[rest] / scale, counts[rest], np.ones(len(rest)))
+  rows = Rows(features[rest], targets[rest] / scale, counts[rest], np.ones(len(rest)))
   fit = Training(steps, _LEARNING_RATE, min(_BATCH_SIZE, len(rest)), (seed, 1))
   fitted = approximator.fitted(parameters, rows, fit)
   result = ValueNetwork(encoder, approximator, fitted, scale, 0.0)

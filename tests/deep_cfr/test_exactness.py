@@ -12,14 +12,7 @@ import spiel_cfr
 from spiel_cfr import RegretMatching, policies
 from spiel_cfr.deep_cfr import lockstep
 from spiel_cfr.deep_cfr.exact_memory import match_advantages
-from spiel_cfr.deep_cfr.network import (
-  MLP,
-  LeastSquares,
-  Training,
-  TrainingRows,
-  compiled,
-  libraries,
-)
+from spiel_cfr.deep_cfr.network import MLP, LeastSquares, Rows, Training, compiled, libraries
 from spiel_cfr.deep_cfr.reservoir import Reservoir
 from spiel_cfr.mccfr.sampling_rules import AverageType
 
@@ -222,7 +215,7 @@ def test_exact_memory_has_the_gradient_of_all_samples(load: Any) -> None:
     sums[first : first + count] += weight * target[table.mask[infoset]]
     visits[first] += weight
   features = generator.normal(size=(len(table.features), 5)).astype(np.float32)
-  every = TrainingRows(features[chosen], targets, table.mask[chosen], weights)
+  every = Rows(features[chosen], targets, table.mask[chosen], weights)
   means = samples.means(0)
   rows = means._replace(features=features[own])
   jax = libraries().jax
@@ -251,7 +244,7 @@ def test_the_loss_is_weighted_masked_and_what_is_fitted() -> None:
   features = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
   targets = np.array([[1.0, 9.0], [0.0, 9.0], [0.5, -1.0]])
   mask = np.array([[True, False], [True, False], [True, True]])
-  rows = TrainingRows(features, targets, mask, np.array([3.0, 1.0, 2.0]))
+  rows = Rows(features, targets, mask, np.array([3.0, 1.0, 2.0]))
   network = MLP((8,))
   training = Training(steps=800, learning_rate=0.02, batch_size=None, seed=(0, 0))
   for batch_size in (None, 2):
@@ -280,7 +273,7 @@ def test_a_reservoir_keeps_all_rows_with_the_same_chance() -> None:
     reservoir = Reservoir.empty(10, 1, 1)
     for begin in range(0, 40, 8):
       column = np.arange(begin, begin + 8, dtype=float)[:, None]
-      reservoir.add(TrainingRows(column, column, column >= 0, np.ones(8)), 10, generator)
+      reservoir.add(Rows(column, column, column >= 0, np.ones(8)), 10, generator)
     kept = reservoir.rows()
     assert (kept.features == kept.targets).all()
     assert len(set(kept.features[:, 0].tolist())) == 10
@@ -297,7 +290,7 @@ def test_means_of_one_hot_rows_are_least_squares():
   targets = generator.normal(size=(20, 3))
   start = generator.normal(size=6 * 3)
   table, equations = (
-    LeastSquares().fitted(start, TrainingRows(features, targets, mask, weights), training=None)
+    LeastSquares().fitted(start, Rows(features, targets, mask, weights), training=None)
     # With 2 in place of 1, equations are solved.
     for features in (np.eye(6)[hot], 2 * np.eye(6)[hot])
   )
