@@ -113,7 +113,7 @@ def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
         original.infostates,
         original.actions,
         original.num_actions,
-        sequences[original.sequences],
+        sequences[original.action_sequences],
         placement.position[refined.infosets],
       )
     )
@@ -232,7 +232,7 @@ def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
   """
   original, tree = full.infosets[player], full.treeplexes[player]
   # From here on, sequences are numbered in order of discovery; 0 is the empty sequence.
-  sequences = np.append(np.array([tree.root]), original.sequences)
+  sequences = np.append(np.array([tree.root]), original.action_sequences)
   number = np.zeros(tree.end, np.int64)
   number[sequences] = np.arange(len(sequences))
   parents = number[tree.parent[original.position]].tolist()

@@ -95,7 +95,7 @@ class ListedSubsets:
     number = np.zeros(whole.end, np.uint32)
     kept_of_players = []
     for infosets, tree in zip(whole.infosets, whole.treeplexes, strict=True):
-      sequences = infosets.sequences
+      sequences = infosets.action_sequences
       number[sequences[is_listed[sequences]]] = 1 + np.arange(is_listed[sequences].sum())
       infoset_of_action = np.repeat(np.arange(len(infosets.num_actions)), infosets.num_actions)
       kept_infosets, count = np.unique(infoset_of_action[is_listed[sequences]], return_counts=True)

@@ -80,7 +80,7 @@ class CorrelatedPolicy(abc.ABC):
       )
     begin = int(infosets.num_actions[:number].sum())
     actions = slice(begin, begin + int(infosets.num_actions[number]))
-    return infosets.sequences[actions].astype(np.int64)
+    return infosets.action_sequences[actions].astype(np.int64)
 
   def marginals(self) -> open_spiel.PolicyDict:
     """Returns the probability of each recommendation at its infoset, as infostate -> action -> probability.

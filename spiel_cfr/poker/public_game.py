@@ -106,7 +106,7 @@ class PublicGame(PublicTreeGame):
       return super().infosets
     result = []
     for named, treeplex in zip(self.original.infosets, self.treeplexes, strict=True):
-      sequences = self._map.sequences[named.sequences]
+      sequences = self._map.sequences[named.action_sequences]
       first_sequences = sequences[range_starts(named.num_actions)]
       position = np.searchsorted(treeplex.first_sequences, first_sequences).astype(np.uint32)
       result.append(

@@ -153,7 +153,7 @@ def _same_buckets_by_name(vector, listed, made):
   """Returns the buckets of the enumerated game: of a board, a player's own betting and the hands of a label."""
   names = {}
   for player, own in enumerate(vector.infosets):
-    first = own.sequences[range_starts(own.num_actions)].tolist()
+    first = own.action_sequences[range_starts(own.num_actions)].tolist()
     known = dict(zip(first, own.infostates, strict=True))
     for number, labels in enumerate(made.labels[player]):
       for node in vector.tree.decisions(player, number):

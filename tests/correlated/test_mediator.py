@@ -30,7 +30,7 @@ def best_response(game, laws, player, concept):
   def sequences(state):
     mover = state.current_player()
     own, row = game.infosets[mover], rows[mover][state.information_state_string()]
-    return own.sequences[range_starts(own.num_actions)[row] :][: own.num_actions[row]]
+    return own.action_sequences[range_starts(own.num_actions)[row] :][: own.num_actions[row]]
 
   def told(known, mover, sequence):
     return (*known[:mover], int(sequence), *known[mover + 1 :])

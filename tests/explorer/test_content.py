@@ -283,7 +283,9 @@ def test_public_states(name):
 
   tree = compiled.tree
   names = [
-    dict(zip(own.sequences[range_starts(own.num_actions)].tolist(), own.infostates, strict=True))
+    dict(
+      zip(own.action_sequences[range_starts(own.num_actions)].tolist(), own.infostates, strict=True)
+    )
     for own in compiled.infosets
   ]
   scale = max(map(abs, compiled.payoff_range))
@@ -468,7 +470,9 @@ def test_types(name):
       places += tree.child[tree.first_edge[place] : tree.first_edge[place + 1]].tolist()
   assert len(places) == len(found.tree.mover)
   names = [
-    dict(zip(own.sequences[range_starts(own.num_actions)].tolist(), own.infostates, strict=True))
+    dict(
+      zip(own.action_sequences[range_starts(own.num_actions)].tolist(), own.infostates, strict=True)
+    )
     for own in compiled.infosets
   ]
   mass = np.ones(len(places))

@@ -83,7 +83,7 @@ def _by_name(game: Any, values: Any) -> dict[tuple[str, int], float]:
   result = {}
   for own in game.infosets:
     names = np.repeat(np.array(own.infostates, object), own.num_actions).tolist()
-    actions, numbers = own.actions.tolist(), values[own.sequences].tolist()
+    actions, numbers = own.actions.tolist(), values[own.action_sequences].tolist()
     result |= dict(zip(zip(names, actions, strict=True), map(float, numbers), strict=True))
   return result
 
@@ -277,7 +277,7 @@ def _arrays(game: Any) -> list[Any]:
   for player, tree in enumerate(game.treeplexes):
     infosets = game.infosets[player]
     result += [tree.groups, tree.parent, *game._states.players[player]]
-    result += [infosets.position, infosets.sequences]
+    result += [infosets.position, infosets.action_sequences]
     result += game.payoff.row_arrays(player)
   if game.payoff.form == "shared rectangles":
     payoff = game.payoff

@@ -126,7 +126,7 @@ def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
       is_choice = [infostate.startswith("choice:") for infostate in own.infostates]
       np.testing.assert_allclose(
         taken(behind, 1 - searcher, behind.layout.sequences(0)[0]),
-        taken(wanted, 1 - searcher, own.sequences[range_starts(own.num_actions)][is_choice]),
+        taken(wanted, 1 - searcher, own.action_sequences[range_starts(own.num_actions)][is_choice]),
         atol=1e-12,
       )
     for player in (0, 1):

@@ -344,7 +344,9 @@ class CompiledGame(abc.ABC):
   @functools.cached_property
   def all_action_sequences(self) -> Int64s:
     """The sequence of each entry, int64 (actions of all players,)."""
-    return np.concatenate([infosets.sequences for infosets in self.infosets]).astype(np.int64)
+    return np.concatenate([infosets.action_sequences for infosets in self.infosets]).astype(
+      np.int64
+    )
 
   @functools.cached_property
   def rows(self) -> dict[str, int]:

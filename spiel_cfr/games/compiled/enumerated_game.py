@@ -157,7 +157,7 @@ class EnumeratedGame(CompiledGame):
       encoded = [infostate.encode() for infostate in infosets.infostates]
       # The number of each sequence in order of discovery.
       number = np.zeros(tree.end - tree.root, np.uint32)
-      number[infosets.sequences - tree.root] = 1 + np.arange(len(infosets.actions))
+      number[infosets.action_sequences - tree.root] = 1 + np.arange(len(infosets.actions))
       columns: files.Arrays = {
         "infostates": np.frombuffer(b"".join(encoded), np.uint8),
         "infostate_lengths": np.array([len(text) for text in encoded], np.uint32),

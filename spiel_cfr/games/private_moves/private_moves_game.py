@@ -112,7 +112,7 @@ class PrivateMovesGame(CompiledGame):
   def _places(self) -> list[Int64s]:
     """For each player, the place of each sequence among its sequences in the layout, in order of discovery."""
     return [
-      np.append(0, infosets.sequences.astype(np.int64) - tree.root)
+      np.append(0, infosets.action_sequences.astype(np.int64) - tree.root)
       for infosets, tree in zip(self.infosets, self.treeplexes, strict=True)
     ]
 
@@ -141,7 +141,7 @@ class PrivateMovesGame(CompiledGame):
       infostates=OfInfosets(len(placement.position), names),
       actions=self._states.actions(player),
       num_actions=self._states.num_actions(player),
-      sequences=placement.treeplex.sequences_at(placement.position).astype(np.uint32),
+      action_sequences=placement.treeplex.sequences_at(placement.position).astype(np.uint32),
       position=placement.position,
     )
 
