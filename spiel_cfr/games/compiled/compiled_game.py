@@ -294,8 +294,7 @@ class CompiledGame(abc.ABC):
     if self.shared_infosets is None:
       return result
     sums = pooled(self.shared_infosets, self.per_sequence(result))
-    groups = itertools.chain(*(treeplex.infoset_groups() for treeplex in self.treeplexes))
-    return np.concatenate([sums[sequences[0]] for sequences, _ in groups])
+    return sums[np.concatenate([treeplex.first_sequences for treeplex in self.treeplexes])]
 
   def per_sequence(self, values: Float64s) -> Float64s:
     """Copies the value of each infoset to its sequences: shape (infosets,) in layout order, to shape (sequences,)."""
@@ -344,9 +343,8 @@ class CompiledGame(abc.ABC):
   @functools.cached_property
   def all_action_sequences(self) -> Int64s:
     """The sequence of each entry, int64 (actions of all players,)."""
-    return np.concatenate([infosets.action_sequences for infosets in self.infosets]).astype(
-      np.int64
-    )
+    sequences = [infosets.action_sequences for infosets in self.infosets]
+    return np.concatenate(sequences).astype(np.int64)
 
   @functools.cached_property
   def rows(self) -> dict[str, int]:
