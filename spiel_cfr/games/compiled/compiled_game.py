@@ -294,7 +294,7 @@ class CompiledGame(abc.ABC):
     if self.shared_infosets is None:
       return result
     sums = pooled(self.shared_infosets, self.per_sequence(result))
-    return sums[np.concatenate([treeplex.first_sequences for treeplex in self.treeplexes])]
+    return np.asarray(sums[np.concatenate([tree.first_sequences for tree in self.treeplexes])])
 
   def per_sequence(self, values: Float64s) -> Float64s:
     """Copies the value of each infoset to its sequences: shape (infosets,) in layout order, to shape (sequences,)."""
