@@ -159,12 +159,27 @@ def rectangle_gradient(record: RectangleGradient) -> None:
     record.utility[record.root + sequence] = by_class[rows.class_of_sequence[sequence]]
 
 
+class PairArrays(NamedTuple):
+  """The payoffs of `PairPayoff`.
+
+  Attributes:
+    payoffs: float64 (2, payoffs). The payoffs of both players, weighted by chance.
+  """
+
+  payoffs: Float64s
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    return unpickled, (PairArrays, *self)
+
+
 class PairPayoff(Payoff):
   """Base class of the two forms of payoffs of games in private moves form: `Rectangles` and `SharedRectangles`."""
 
+  arrays: PairArrays
+
   def __init__(self, payoffs: Float64s) -> None:
     """Takes payoffs of both players, weighted by chance, shape (2, payoffs). Subclasses define their order."""
-    super().__init__((np.ascontiguousarray(payoffs),))
+    super().__init__(PairArrays(np.ascontiguousarray(payoffs)))
 
   @property
   @abc.abstractmethod
@@ -178,13 +193,12 @@ class PairPayoff(Payoff):
   @property
   def payoffs(self) -> Float64s:
     """The payoffs of both players, weighted by chance, shape (2, payoffs)."""
-    result: Float64s = self.arrays[0]
-    return result
+    return self.arrays.payoffs
 
   def _absolute(self) -> Self:
     """Returns the same form with absolute payoffs."""
     result = copy.copy(self)
-    result.arrays = (np.abs(self.payoffs),)
+    result.arrays = PairArrays(np.abs(self.payoffs))
     return result
 
   def _check_num_leaves(self) -> None:
