@@ -342,7 +342,7 @@ def test_squares_that_are_alike_are_kept_once(num_types):
   places, squares = arrays.squares, arrays.patterns.reshape(-1, LANES, LANES)
   assert len(squares) < len(places)
   for player in range(len(num_types)):
-    _, lengths, first = rows_of(arrays, player)
+    _, lengths, first = rows_of(*arrays[:3], player)
     lines = arrays.others[first : first + lengths.sum()].astype(int)
     used = {
       int(place) // 2 for line in lines for place in places[line[0] : line[0] + line[1:-1:2].prod()]

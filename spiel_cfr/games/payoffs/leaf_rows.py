@@ -216,7 +216,7 @@ class LeafRows(Payoff):
 
   def leaves(self, player: int) -> Leaves:
     """Lists a player's leaves, sorted by its sequence."""
-    rows, lengths, begin = rows_of(self.arrays, player)
+    rows, lengths, begin = rows_of(*self.arrays[:3], player)
     first, end = self.arrays.players[player, [column.FIRST_RUN, column.END_RUN]].tolist()
     sequences, row = [np.zeros(0, np.int64)], 0
     for first_row, end_row, _, length, side_by_side in self.arrays.runs[first:end].tolist():

@@ -11,8 +11,6 @@ runs player by player:
 Each form adds columns of its own to `runs`, and arrays with an element for each term.
 """
 
-from typing import Protocol
-
 import numpy as np
 
 from spiel_cfr._numba.arrays import Int64s, Uint32s, Uint64s
@@ -23,33 +21,25 @@ ROOT, END, FIRST_RUN, END_RUN, LEAVES = range(5)
 FIRST_ROW, END_ROW, FIRST_TERM, LENGTH = range(4)
 
 
-class Runs(Protocol):
-  """The arrays of either form that store its runs."""
-
-  @property
-  def players(self) -> Uint64s:
-    """uint64 (players, 5). One line for each player."""
-
-  @property
-  def runs(self) -> Uint64s:
-    """uint64 (runs, columns). One line for each run."""
-
-  @property
-  def rows(self) -> Uint32s:
-    """uint32 (rows,). The first sequence of each row."""
-
-
-def rows_of(arrays: Runs, player: int) -> tuple[Int64s, Int64s, int]:
+def rows_of(
+  players: Uint64s, runs: Uint64s, rows: Uint32s, player: int
+) -> tuple[Int64s, Int64s, int]:
   """Returns a player's rows.
+
+  Args:
+    players: uint64 (players, 5). One line for each player.
+    runs: uint64 (runs, columns). One line for each run.
+    rows: uint32 (rows,). The first sequence of each row.
+    player: the player.
 
   Returns:
     int64 (rows,), the first sequence of each row; int64 (rows,), the number of terms of each row; and the first term
     of the first row.
   """
-  first, end = arrays.players[player, [FIRST_RUN, END_RUN]].tolist()
-  runs = arrays.runs[first:end].astype(np.int64)
-  if not len(runs):
+  first, end = players[player, [FIRST_RUN, END_RUN]].tolist()
+  own = runs[first:end].astype(np.int64)
+  if not len(own):
     return np.zeros(0, np.int64), np.zeros(0, np.int64), 0
-  lengths = np.repeat(runs[:, LENGTH], runs[:, END_ROW] - runs[:, FIRST_ROW])
-  rows = arrays.rows[runs[0, FIRST_ROW] : runs[-1, END_ROW]].astype(np.int64)
-  return rows, lengths, int(runs[0, FIRST_TERM])
+  lengths = np.repeat(own[:, LENGTH], own[:, END_ROW] - own[:, FIRST_ROW])
+  first_sequences = rows[own[0, FIRST_ROW] : own[-1, END_ROW]].astype(np.int64)
+  return first_sequences, lengths, int(own[0, FIRST_TERM])

@@ -227,7 +227,7 @@ class TypedPatterns(Payoff):
       int64 (rows,), the first sequence of each row; int64 (rows,), its number of terms; int64 (terms,), all terms, row
       by row.
     """
-    starts, lengths, first_term = rows_of(self.arrays, player)
+    starts, lengths, first_term = rows_of(*self.arrays[:3], player)
     order = np.argsort(starts)
     terms = first_term + concatenated_ranges(range_starts(lengths)[order], lengths[order])
     return starts[order], lengths[order], terms
