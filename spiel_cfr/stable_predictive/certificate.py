@@ -65,7 +65,7 @@ class Check:
 
 
 @dataclasses.dataclass(frozen=True)
-class RunCertificate:
+class Certificate:
   """The result of `stable_predictive.certificate`.
 
   Attributes:
@@ -107,7 +107,7 @@ class RunCertificate:
     return "\n".join([head, *map(str, self.checks), *self.notes])
 
 
-def certificate(solver: Solver) -> RunCertificate:
+def certificate(solver: Solver) -> Certificate:
   """Checks a run so far against all inequalities of the theory.
 
   It repeats the run in single steps. In a small game, a step takes about a thousand times as long as an iteration.
@@ -140,7 +140,7 @@ def certificate(solver: Solver) -> RunCertificate:
   return check_run(solver, constants)
 
 
-def check_run(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> RunCertificate:
+def check_run(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> Certificate:
   """Repeats a run and checks it against the inequalities with these constants."""
   game = solver.compiled_game
   report = _Report(max(_LEAST_ROUNDING, _ROUNDING_ERRORS * solver.precision))
@@ -162,7 +162,7 @@ def check_run(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) ->
       report.add(inequality, solver.iteration)
     notes = _notes_on_horizon(solver, constants)
   checks = tuple(report.checks.values())
-  return RunCertificate(checks, solver.iteration, gap, guarantee, bound, tuple(notes))
+  return Certificate(checks, solver.iteration, gap, guarantee, bound, tuple(notes))
 
 
 class _Report:
