@@ -14,7 +14,7 @@ import pytest
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._util import files
-from spiel_cfr.games.compiled import enumerated_game
+from spiel_cfr.games.compiled import enumerated_game, saved_game
 
 
 @pytest.mark.parametrize("kind", mutations.KINDS)
@@ -110,9 +110,7 @@ def test_messages_explain_errors(
 def test_names_that_are_the_same_are_found() -> None:
   def check(*names: str) -> list[str]:
     text = np.frombuffer("".join(names).encode(), np.uint8).copy()
-    return enumerated_game._infostates(
-      text, np.array([len(name.encode()) for name in names], np.uint32)
-    )
+    return saved_game._infostates(text, np.array([len(name.encode()) for name in names], np.uint32))
 
   for names in (["a", "ab", "b", ""], ["\u00e9", "e", "\u00e9e"]):
     assert check(*names) == names

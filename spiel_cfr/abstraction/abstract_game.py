@@ -113,9 +113,8 @@ def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
         original.infostates,
         original.actions,
         original.num_actions,
+        sequences[original.action_sequences],
         placement.position[refined.infosets],
-        placement.first_sequence[refined.infosets],
-        placement.stride[refined.infosets],
       )
     )
   treeplexes = tuple(placement.treeplex for placement in placements)

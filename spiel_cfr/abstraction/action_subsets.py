@@ -16,6 +16,7 @@ from spiel_cfr._numba.arrays import Bools, Int64s, Uint32s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enumerated_game
 from spiel_cfr.games.openspiel.game_view import ActionFilter
+from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.poker.betting_tree import BettingNode, NodeKind
 from spiel_cfr.poker.hand_tree import first_deal, hand_tree
@@ -92,23 +93,27 @@ class ListedSubsets:
     is_listed = _actions_above(whole, leaves) & kept
     # Sequences of the smaller game are numbered in order of discovery; 0 is the empty sequence.
     number = np.zeros(whole.end, np.uint32)
-    names, actions, parents, counts = [], [], [], []
+    kept_of_players = []
     for infosets, tree in zip(whole.infosets, whole.treeplexes, strict=True):
       sequences = infosets.action_sequences
       number[sequences[is_listed[sequences]]] = 1 + np.arange(is_listed[sequences].sum())
       infoset_of_action = np.repeat(np.arange(len(infosets.num_actions)), infosets.num_actions)
       kept_infosets, count = np.unique(infoset_of_action[is_listed[sequences]], return_counts=True)
-      names.append([infosets.infostates[infoset] for infoset in kept_infosets.tolist()])
-      actions.append(infosets.actions[is_listed[sequences]])
-      parents.append(number[tree.parent[infosets.position[kept_infosets]]].astype(np.int64))
-      counts.append(count)
+      kept_of_players.append(
+        DiscoveredInfosets(
+          infostates=[infosets.infostates[infoset] for infoset in kept_infosets.tolist()],
+          actions=infosets.actions[is_listed[sequences]],
+          num_actions=count,
+          parents=number[tree.parent[infosets.position[kept_infosets]]].astype(np.int64),
+        )
+      )
     facts = dataclasses.replace(
       whole.facts,
-      num_states=sum(map(len, names)) + len(payoffs),
+      num_states=sum(len(infosets.parents) for infosets in kept_of_players) + len(payoffs),
       num_terminals=len(payoffs),
       open_spiel_version=None,
     )
-    game = build_enumerated_game(facts, names, actions, parents, counts, number[leaves], payoffs)
+    game = build_enumerated_game(facts, kept_of_players, number[leaves], payoffs)
     whole_sequences = all_sequences[is_listed[all_sequences]]
     return SmallerGame(game, game.all_action_sequences, whole_sequences, len(whole_sequences))
 

@@ -20,7 +20,7 @@ from spiel_cfr.cfr import CFRPlusSolver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
-from spiel_cfr.games.payoffs.private_types import public_states
+from spiel_cfr.games.payoffs.private_types import group_public_states
 
 
 @typed
@@ -59,7 +59,7 @@ def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int =
   labels = []
   for player, infosets in enumerate(game.infosets):
     sequences, starts = infosets.action_sequences, range_starts(infosets.num_actions)
-    public = public_states(leaves, player, infoset_of, len(infosets.num_actions))
+    public = group_public_states(leaves, player, infoset_of, len(infosets.num_actions))
     label, num_labels = np.zeros(len(public), np.int64), 0
     for members in _groups(infosets.num_actions, infosets.actions, public):
       num_actions = int(infosets.num_actions[members[0]])

@@ -133,9 +133,7 @@ def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) ->
   compiled, sequence_form = _read_policy(game, policies)
   player = arguments.integer(player, "player", 0, compiled.num_players - 1)
   result = evaluate(compiled, sequence_form, responses=True)
-  first = sum(map(len, compiled.actions[:player]))
-  actions_of_player = slice(first, first + len(compiled.actions[player]))
-  chosen = result.best_responses[compiled.all_action_sequences[actions_of_player]] > 0
+  chosen = result.best_responses[compiled.infosets[player].action_sequences] > 0
   actions = compiled.actions[player][chosen].tolist()
   return BestResponse(
     float(result.best_response_values[player]),

@@ -20,7 +20,7 @@ from spiel_cfr.evaluation.best_responses import (
   normalize_actions,
   take_best,
 )
-from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartSteps, Visit, Workspace
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartSteps, PartWorkspace, Visit
 from spiel_cfr.games.sequence_form.single_passes import backward
 
 
@@ -57,7 +57,7 @@ class Evaluator:
       for forced, _ in self._partition.forced():
         best_responses[forced] = 1.0
 
-    def evaluate_part(player: int, number: int, workspace: Workspace) -> None:
+    def evaluate_part(player: int, number: int, workspace: PartWorkspace) -> None:
       if number:
         part_steps.load(number, workspace, sequence_form, scales)
         if normalizes:
@@ -75,7 +75,7 @@ class Evaluator:
       values[player] = sum(self._expected.ravel().tolist()), part_steps.trunk.utility[player][root]
     return values
 
-  def _normalization(self, number: int, workspace: Workspace) -> Chain:
+  def _normalization(self, number: int, workspace: PartWorkspace) -> Chain:
     """Returns the chain that rescales the actions of each infoset of a part to sum to the sequence above."""
     return self._cached_chain(
       (number, workspace),
@@ -86,7 +86,7 @@ class Evaluator:
     )
 
   def _evaluation(
-    self, player: int, number: int, workspace: Workspace, best_responses: Float64s | None
+    self, player: int, number: int, workspace: PartWorkspace, best_responses: Float64s | None
   ) -> Chain:
     """Returns the chain that evaluates a player's strategy and its best response in a part."""
     part, part_steps = self._partition.parts[number], self._part_steps

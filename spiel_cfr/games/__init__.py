@@ -1,13 +1,14 @@
 """Games as arrays: OpenSpiel's games, or your own, in the sequence form that solvers work on.
 
-A game of OpenSpiel takes these steps to a `CompiledGame`, and back to a `TabularPolicy`:
+A game of OpenSpiel takes these steps to a `CompiledGame`, and back to a `TabularPolicy`. Numbers are in order of
+discovery, which is OpenSpiel's, or in the layout, which kernels read; docs/arrays.md explains both.
 
     openspiel/loading.py           `load_game`: a pyspiel.Game, checked and turn-based
     openspiel/game_view.py         `GameView`: its legal actions, chance outcomes and infostates
-    openspiel/walk.py              `enumerate_game`: one walk finds infosets, parents and leaves
-    compiled/enumerated_game.py    `build_enumerated_game`: treeplexes (`build_treeplex`), payoffs (`build_payoff`)
-    compiled/compiled_game.py      `CompiledGame`: the arrays that solvers read
-    policies/forms.py              `behavioral_form`: a solver's sums become probabilities of actions
+    openspiel/walk.py              `enumerate_game`: infosets and leaves, in order of discovery
+    compiled/enumerated_game.py    `lay_out_arrays`: treeplexes (`build_treeplex`) and payoffs (`build_payoff`)
+    compiled/compiled_game.py      `CompiledGame`: the arrays that solvers read; `infosets` has the conversions
+    policies/forms.py              `behavioral_form`: a solver's sums become probabilities, laid out
     policies/tabular_policy.py     `CompiledTabularPolicy`: `to_actions` and `action_cells` restore OpenSpiel's order
 
 `vector` (private types, and hold'em in `poker`) and `private_moves` replace the walk and the payoffs for games with too

@@ -13,10 +13,9 @@ from spiel_cfr.games.compiled.enumerated_game import (
   KIND,
   EnumeratedGame,
   build_enumerated_game,
-  facts_of,
-  from_file,
 )
 from spiel_cfr.games.compiled.game_facts import walked_facts
+from spiel_cfr.games.compiled.saved_game import facts_of, from_file
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import (
   DEFAULT_MAX_BYTES,
@@ -117,7 +116,7 @@ def compile_game(
 def _listed(view: GameView, max_nodes: int, max_bytes: int, progress: bool) -> EnumeratedGame:
   """Walks all states, and returns the game with a list of its leaves."""
   walk = enumerate_game(view, max_nodes, max_bytes, progress)
-  warn_of_doubts(view.game, walk.infostates, walk.payoff_range)
+  warn_of_doubts(view.game, [names for names, *_ in walk.infosets], walk.payoff_range)
   facts = walked_facts(
     view.game,
     payoff_range=walk.payoff_range,
@@ -125,16 +124,7 @@ def _listed(view: GameView, max_nodes: int, max_bytes: int, progress: bool) -> E
     num_states=walk.num_states,
     num_terminals=walk.num_terminals,
   )
-  return build_enumerated_game(
-    facts,
-    walk.infostates,
-    walk.actions,
-    walk.parents,
-    walk.num_actions,
-    walk.leaf_sequences,
-    walk.leaf_payoffs,
-    view,
-  )
+  return build_enumerated_game(facts, walk.infosets, walk.leaf_sequences, walk.leaf_payoffs, view)
 
 
 def _in_private_moves_form(

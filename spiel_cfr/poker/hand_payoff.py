@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s, concatenated_ranges
+from spiel_cfr._numba.arrays import AnyFloats, Bools, Float64s, Int32s, Int64s, concatenated_ranges
 from spiel_cfr._numba.simd import MOST_LANES
-from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
+from spiel_cfr._numba.steps import Step
+from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.games.vector.layout import Layout
@@ -22,28 +23,17 @@ from spiel_cfr.poker.hand_tree import TERMINALS, HandTree
 class PokerTerminals(Payoff):
   """Payoffs of a poker game, from all terminals or some of them.
 
-  The fields of `PayoffArrays` have these meanings here; `showdown_kernels` names the columns of `runs`:
-
-      runs       the table of boards: numbers of hands, offsets of their tables, and the terminals of each board
-      rows       tables of hands: descriptions, infosets, and the first hand of each strength; see `HandTables`
-      others     for each terminal: both players' first sequences, and the offsets in `rows` of their infosets
-      values     the reaches of hands
-      patterns   the stakes of all terminals, then halves of their rakes; both times the probability of the board
-
-  Terminals are sorted by board, folds before showdowns. Each group is padded to whole vectors of `MOST_LANES`
-  terminals. A hand's sequence at a terminal is the player's first sequence plus the number of the hand's infoset.
-
   `infoset_bounds`, `infoset_scales` and `sensitivity` are upper bounds for the whole game, even if the object has only
   some of its terminals. They take the absolute payoff of each pair of hands: a tie counts as a win, and wins and losses
   on different rivers do not cancel. Such bounds need sums over hands only, not over pairs.
   """
 
   form = "poker terminals"
-  gradient = kernels.terminal_gradient
+  arrays: kernels.TerminalArrays
 
   def __init__(
     self,
-    arrays: PayoffArrays,
+    arrays: kernels.TerminalArrays,
     tree: HandTree,
     layout: Layout,
     above: Int32s,
@@ -90,23 +80,27 @@ class PokerTerminals(Payoff):
     chances = np.array([tree.boards[number].probability for number in boards], np.float64)
     chips = np.stack([tree.stake[terminals], tree.rake[terminals] / 2])
     payoffs = chips * chances[board_index] / tree.deal.total
-    arrays = PayoffArrays(
-      players=NO_PLAYERS,
-      runs=table,
+    arrays = kernels.TerminalArrays(
+      boards=table,
       rows=tree.tables.rows,
       others=np.ascontiguousarray(
         np.concatenate([first_sequences, infoset_places])[:, source], np.uint32
       ),
-      values=tree.tables.reaches,
-      patterns=np.where(is_filler, 0.0, payoffs[:, source]).reshape(-1),
+      reaches=tree.tables.reaches,
+      payoffs=np.where(is_filler, 0.0, payoffs[:, source]).reshape(-1),
     )
     return cls(arrays, tree, layout, above, terminals)
 
   @functools.cached_property
-  def _single_arrays(self) -> PayoffArrays:
+  def _single_arrays(self) -> kernels.TerminalArrays:
     """The arrays in float32."""
-    patterns = self.arrays.patterns.astype(np.float32)
-    return self.arrays._replace(values=self._tree.tables.single_reaches, patterns=patterns)
+    payoffs = self.arrays.payoffs.astype(np.float32)
+    return self.arrays._replace(reaches=self._tree.tables.single_reaches, payoffs=payoffs)
+
+  def gradient_step(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> Step:
+    arrays = self.arrays if utility.dtype == np.float64 else self._single_arrays
+    record = kernels.TerminalGradient(player, arrays, sequence_form, utility)
+    return kernels.terminal_gradient.on(record, utility.dtype)
 
   @property
   def num_leaves(self) -> int:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int32s, Int64s, Uint32s
+from spiel_cfr._numba.arrays import Int32s, range_starts
 from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
@@ -22,7 +22,6 @@ from spiel_cfr.games.compiled.game_facts import walked_facts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
-from spiel_cfr.games.sequence_form.treeplex import FIRST_INFOSET, FIRST_SEQUENCE, STRIDE, Treeplex
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree import PLAYERS
@@ -107,9 +106,12 @@ class PublicGame(PublicTreeGame):
       return super().infosets
     result = []
     for named, treeplex in zip(self.original.infosets, self.treeplexes, strict=True):
-      first_sequence = self._map.sequences[named.first_sequence].astype(np.int64)
-      columns = _layout_columns(treeplex, first_sequence)
-      result.append(Infosets(named.infostates, named.actions, named.num_actions, *columns))
+      sequences = self._map.sequences[named.action_sequences]
+      first_sequences = sequences[range_starts(named.num_actions)]
+      position = np.searchsorted(treeplex.first_sequences, first_sequences).astype(np.uint32)
+      result.append(
+        Infosets(named.infostates, named.actions, named.num_actions, sequences, position)
+      )
     return tuple(result)
 
   @typed
@@ -166,20 +168,6 @@ class PublicGame(PublicTreeGame):
   def digest(self) -> str:
     """The digest of the game, see `PublicTreeGame.digest`; for an abstraction, the digest of its map."""
     return super().digest if self._map is None else self._map.digest(self.original.digest)
-
-
-def _layout_columns(treeplex: Treeplex, first_sequence: Int64s) -> tuple[Uint32s, Uint32s, Uint32s]:
-  """Returns `position`, `first_sequence` and `stride` of `Infosets`, given the first sequence of each infoset.
-
-  The position of an infoset in its group is that of its first sequence.
-  """
-  groups = treeplex.groups.astype(np.int64)
-  starts = groups[:, FIRST_SEQUENCE]
-  group = np.searchsorted(starts, first_sequence, side="right") - 1
-  first_position = groups[:, FIRST_INFOSET] - treeplex.first_infoset
-  position = first_position[group] + first_sequence - starts[group]
-  stride = groups[group, STRIDE]
-  return position.astype(np.uint32), first_sequence.astype(np.uint32), stride.astype(np.uint32)
 
 
 def is_chosen_by_default(game: pyspiel.Game) -> bool:

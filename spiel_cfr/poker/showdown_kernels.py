@@ -13,22 +13,23 @@ order of strength keeps running totals of all hands and for each card: Johanson 
 Calculation in Large Extensive Games" (2011).
 
 A vector has eight terminals (sixteen in float32). Workspaces have the layout `[hand][terminal]`, so that one pass
-evaluates the whole vector. `PokerTerminals` describes the arrays.
+evaluates the whole vector.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import AnyFloats, Uint32s, Uint64s
+from spiel_cfr._numba.arrays import AnyFloats, Uint32s, Uint64s, unpickled
 from spiel_cfr._numba.kernels import inlined
+from spiel_cfr._numba.records import Count, CountTable, IndexTable, Indices, Line
 from spiel_cfr._numba.simd import full, load, store, width
+from spiel_cfr._numba.steps import step
 from spiel_cfr._numba.transposes import add_columns, load_columns
-from spiel_cfr.games.payoffs.payoff import Gradient, PayoffArrays, gradient_kernel
 
 # Columns of the table of boards, which has a line for each board. Of these columns there is one for each player (the
 # constant plus the player): its number of hands, the offset in `rows` of the hands' descriptions, and the offset in
-# `values` of the hands' reaches.
+# `reaches` of the hands' reaches.
 HANDS, DESCRIPTIONS, REACHES = 0, 2, 4
 # The offset in `rows` of the first hand of each strength, player by player; the number of strengths; and the range of
 # the board's folds and showdowns.
@@ -45,6 +46,50 @@ IN_ORDER = np.uint32(0xFFFFFFFF)
 HAND_LINES = 5
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+class TerminalArrays(NamedTuple):
+  """The arrays of `hand_payoff.PokerTerminals`.
+
+  Terminals are sorted by board, folds before showdowns. Each group is padded to whole vectors of `MOST_LANES`
+  terminals. A hand's sequence at a terminal is the player's first sequence plus the number of the hand's infoset.
+
+  Attributes:
+    boards: uint64 (FIRST_BOARD + boards, BOARD_COLUMNS). The table of boards: numbers of hands, offsets of their
+      tables, and the terminals of each board.
+    rows: uint32 (elements,). Tables of hands: descriptions, infosets, and the first hand of each strength; see
+      `HandTables`.
+    others: uint32 (4, terminals). Both players' first sequences at each terminal, then the offsets in `rows` of both
+      players' infosets.
+    reaches: float array (elements,). The reaches of hands.
+    payoffs: float array (2 * terminals,). The stakes of all terminals, then halves of their rakes; both times the
+      probability of the board.
+  """
+
+  boards: CountTable
+  rows: Indices
+  others: IndexTable
+  reaches: Line
+  payoffs: Line
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    return unpickled, (TerminalArrays, *self)
+
+
+class TerminalGradient(NamedTuple):
+  """The arguments of `terminal_gradient`.
+
+  Attributes:
+    player: int. The player.
+    arrays: TerminalArrays. The payoffs.
+    sequence_form: float array (sequences,). The opponent's sequence form.
+    utility: float array (sequences,). The gradient, which the kernel writes.
+  """
+
+  player: Count
+  arrays: TerminalArrays
+  sequence_form: Line
+  utility: Line
 
 
 class Side(NamedTuple):
@@ -97,25 +142,25 @@ def without_cards(total: Any, card_totals: AnyFloats, rows: Uint32s, hands: Side
 @inlined
 def gather_reaches(
   reach: AnyFloats,
-  arrays: PayoffArrays,
+  arrays: TerminalArrays,
   sequence_form: AnyFloats,
   player: int,
   terminal: int,
   hands: Side,
 ) -> None:
   """Writes the reaches of a player's hands at a vector of terminals to `reach`, in the layout `[hand][terminal]`."""
-  others, rows, values = arrays.others, arrays.rows, arrays.values
+  others, rows, reaches = arrays.others, arrays.rows, arrays.reaches
   lanes = width(reach)
   if others[2 + player, terminal] == IN_ORDER:
     first = others[player, terminal : terminal + lanes].astype(np.uint64)
     for j in range(_ZERO, hands.length, lanes):
-      load_columns(sequence_form, first, j, values, hands.weights + j, reach, j * lanes)
+      load_columns(sequence_form, first, j, reaches, hands.weights + j, reach, j * lanes)
     return
   for k in range(lanes):
     row = np.uint64(others[player, terminal + k])
     place = np.uint64(others[2 + player, terminal + k])
     for j in range(hands.length):
-      reach[j * lanes + k] = values[hands.weights + j] * sequence_form[row + rows[place + j]]
+      reach[j * lanes + k] = reaches[hands.weights + j] * sequence_form[row + rows[place + j]]
 
 
 @inlined
@@ -123,24 +168,24 @@ def scatter_values(
   utility: AnyFloats,
   value: AnyFloats,
   payoff: AnyFloats,
-  arrays: PayoffArrays,
+  arrays: TerminalArrays,
   player: int,
   terminal: int,
   hands: Side,
 ) -> None:
   """Adds values times `payoff` and chance's reaches of the hands to the utilities of the hands' sequences."""
-  others, rows, values = arrays.others, arrays.rows, arrays.values
+  others, rows, reaches = arrays.others, arrays.rows, arrays.reaches
   lanes = width(value)
   if others[2 + player, terminal] == IN_ORDER:
     first = others[player, terminal : terminal + lanes].astype(np.uint64)
     for i in range(_ZERO, hands.length, lanes):
-      add_columns(utility, first, i, values, hands.weights + i, payoff, value, i * lanes)
+      add_columns(utility, first, i, reaches, hands.weights + i, payoff, value, i * lanes)
     return
   for k in range(lanes):
     row = np.uint64(others[player, terminal + k])
     place = np.uint64(others[2 + player, terminal + k])
     for i in range(hands.length):
-      weight = payoff[k] * values[hands.weights + i]
+      weight = payoff[k] * reaches[hands.weights + i]
       utility[row + rows[place + i]] += weight * value[i * lanes + k]
 
 
@@ -211,7 +256,7 @@ def settle(
 
   Args:
     is_fold: whether the terminals are folds; otherwise showdowns.
-    rows: `PayoffArrays.rows`, see `PokerTerminals`.
+    rows: `TerminalArrays.rows`.
     own: the player's hands.
     other: the opponent's hands.
     num_strengths: the number of strengths on the board.
@@ -255,12 +300,12 @@ def subtract_rake(
     payoff[k] = 1.0
 
 
-@gradient_kernel
-def terminal_gradient(record: Gradient) -> None:
+@step(TerminalGradient)
+def terminal_gradient(record: TerminalGradient) -> None:
   """Computes the gradient of the expected payoff of `PokerTerminals`, one vector of terminals at a time."""
   player, arrays = record.player, record.arrays
   sequence_form, utility = record.sequence_form, record.utility
-  table, rows, others, payoffs = arrays.runs, arrays.rows, arrays.others, arrays.patterns
+  table, rows, others, payoffs = arrays.boards, arrays.rows, arrays.others, arrays.payoffs
   lanes, opponent = width(utility), _ONE - player
   most_hands, num_totals = table[0, MOST_HANDS], table[0, NUM_CARD_TOTALS]
   sign = 1.0 - 2.0 * player

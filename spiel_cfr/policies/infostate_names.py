@@ -12,7 +12,7 @@ from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import errors
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.openspiel.other_states import other_state
+from spiel_cfr.games.openspiel.game_view import GameView
 
 # The largest difference of two probabilities that are equal up to rounding.
 TOLERANCE = 1e-6
@@ -77,7 +77,7 @@ def _check_other_states(
   """
   name = _open_spiel_name(state)
   for _ in range(_DRAWN_STATES):
-    other = other_state(compiled.view, state, rng)
+    other = _other_state(compiled.view, state, rng)
     alias = name if other is None else _open_spiel_name(other)
     if alias == name or name not in table or alias not in table:
       continue
@@ -88,6 +88,35 @@ def _check_other_states(
         f"policy plays {first} at the first and {second} at the second. Compile a game in which these are "
         "two infosets."
       )
+
+
+def _other_state(view: GameView, state: Any, choice: random.Random) -> Any | None:
+  """Returns a state of the same infoset, with random moves of chance and of the other players.
+
+  Args:
+    view: the game.
+    state: a state at which a player moves.
+    choice: the source of random moves.
+
+  Returns:
+    The state, which may be equal to the given one; None if the random moves lead to another infoset.
+  """
+  player = state.current_player()
+  actions_left = [move.action for move in state.full_history() if move.player == player]
+  result = view.new_initial_state()
+  while not result.is_terminal():
+    mover = result.current_player()
+    if mover == player and not actions_left:
+      return result if view.infostate(result) == view.infostate(state) else None
+    if result.is_chance_node():
+      moves = [action for action, _ in view.chance_outcomes(result)]
+    else:
+      moves = view.legal_actions(result)
+    move = actions_left.pop(0) if mover == player else choice.choice(moves)
+    if move not in moves:
+      return None
+    result.apply_action(move)
+  return None
 
 
 def _has_other_names(compiled: CompiledGame) -> bool:

@@ -22,6 +22,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enumerated_game
 from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
 from spiel_cfr.search.cut_outs import CutOut, Start
 from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.gadget_moves import GadgetMoves, opponent_roots
@@ -174,26 +175,21 @@ def _game(
   leaves, leaf_of_pair = distinct_columns(list(pairs[:: 1 - 2 * searcher]))
   payoffs = (1 - 2 * searcher) * np.bincount(leaf_of_pair, values, leaves.shape[1])
   largest = float(np.abs(payoffs).sum())
-  num_actions, actions = (
-    [np.concatenate(getattr(side, name)) for side in sides] for name in ("counts", "actions")
-  )
+  infosets = [
+    DiscoveredInfosets(side.names, *map(np.concatenate, (side.actions, side.counts, side.parents)))
+    for side in sides
+  ]
   facts = GameFacts(
     game_string=f"subgame of {name}",
-    num_distinct_actions=1 + max(int(legal.max(initial=0)) for legal in actions),
+    num_distinct_actions=1 + max(int(own.actions.max(initial=0)) for own in infosets),
     payoff_range=(-largest, largest),
     constant_sum=0.0,
-    num_states=pairs.shape[1] + sum(map(len, num_actions)),
+    num_states=pairs.shape[1] + sum(len(own.parents) for own in infosets),
     num_terminals=pairs.shape[1],
     open_spiel_version=None,
   )
   return build_enumerated_game(
-    facts,
-    [side.names for side in sides],
-    actions,
-    [np.concatenate(side.parents) for side in sides],
-    num_actions,
-    leaves.astype(np.uint32),
-    np.stack([payoffs, -payoffs], axis=1),
+    facts, infosets, leaves.astype(np.uint32), np.stack([payoffs, -payoffs], axis=1)
   )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import range_starts
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +153,8 @@ def _same_buckets_by_name(vector, listed, made):
   """Returns the buckets of the enumerated game: of a board, a player's own betting and the hands of a label."""
   names = {}
   for player, own in enumerate(vector.infosets):
-    known = dict(zip(own.first_sequence.tolist(), own.infostates, strict=True))
+    first = own.action_sequences[range_starts(own.num_actions)].tolist()
+    known = dict(zip(first, own.infostates, strict=True))
     for number, labels in enumerate(made.labels[player]):
       for node in vector.tree.decisions(player, number):
         for first, label in zip(

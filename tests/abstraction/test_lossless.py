@@ -162,16 +162,14 @@ def test_merged_games_have_no_symmetries_left(name):
 
 def _by_themselves(tree, own):
   """Names infosets by their places in the layout."""
-  groups = tree.groups.astype(np.int64)
-  order = [(row, place) for row in range(len(groups)) for place in range(groups[row, 2])]
-  counts = np.array([groups[row, 3] for row, _ in order])
+  counts = tree.infoset_actions
+  position = np.arange(len(counts), dtype=np.uint32)
   return type(own)(
-    infostates=[str(place) for place in range(len(order))],
+    infostates=[str(place) for place in range(len(counts))],
     actions=np.concatenate([np.arange(count) for count in counts]),
     num_actions=counts,
-    position=np.arange(len(order), dtype=np.uint32),
-    first_sequence=np.array([groups[row, 0] + place for row, place in order], np.uint32),
-    stride=np.array([groups[row, 1] for row, _ in order], np.uint32),
+    action_sequences=tree.sequences_at(position).astype(np.uint32),
+    position=position,
   )
 
 

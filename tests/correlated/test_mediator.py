@@ -11,6 +11,7 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import catalogue, correlated, errors
+from spiel_cfr._numba.arrays import range_starts
 
 SHERIFF = "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=1,max_items=2,num_rounds=1,sheriff_penalty=1.0)"
 
@@ -29,7 +30,7 @@ def best_response(game, laws, player, concept):
   def sequences(state):
     mover = state.current_player()
     own, row = game.infosets[mover], rows[mover][state.information_state_string()]
-    return own.first_sequence[row] + own.stride[row] * np.arange(own.num_actions[row])
+    return own.action_sequences[range_starts(own.num_actions)[row] :][: own.num_actions[row]]
 
   def told(known, mover, sequence):
     return (*known[:mover], int(sequence), *known[mover + 1 :])

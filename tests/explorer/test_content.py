@@ -11,6 +11,7 @@ import typed_games
 
 import spiel_cfr
 from spiel_cfr import errors, policies
+from spiel_cfr._numba.arrays import range_starts
 from spiel_cfr.explorer import hand_moves, history_pages, public_state_pages
 from spiel_cfr.explorer.exploration import describe
 from spiel_cfr.games.compiled import history_walk
@@ -282,7 +283,10 @@ def test_public_states(name):
 
   tree = compiled.tree
   names = [
-    dict(zip(own.first_sequence.tolist(), own.infostates, strict=True)) for own in compiled.infosets
+    dict(
+      zip(own.action_sequences[range_starts(own.num_actions)].tolist(), own.infostates, strict=True)
+    )
+    for own in compiled.infosets
   ]
   scale = max(map(abs, compiled.payoff_range))
   seen = set()
@@ -466,7 +470,10 @@ def test_types(name):
       places += tree.child[tree.first_edge[place] : tree.first_edge[place + 1]].tolist()
   assert len(places) == len(found.tree.mover)
   names = [
-    dict(zip(own.first_sequence.tolist(), own.infostates, strict=True)) for own in compiled.infosets
+    dict(
+      zip(own.action_sequences[range_starts(own.num_actions)].tolist(), own.infostates, strict=True)
+    )
+    for own in compiled.infosets
   ]
   mass = np.ones(len(places))
   for node, place in enumerate(places):

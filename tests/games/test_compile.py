@@ -274,7 +274,8 @@ name, walks_traced = sys.argv[1], sys.argv[2] == "all"
 def walked(name):
   return walking.enumerate_game(game_view.GameView(loading.load_game(name)), 10**9, 10**12, False)
 def laid_out(walk, leaves):
-  return enumerated_game.lay_out_arrays(walk.parents, walk.num_actions, *leaves)
+  numbers = [[own.parents for own in walk.infosets], [own.num_actions for own in walk.infosets]]
+  return enumerated_game.lay_out_arrays(*numbers, *leaves)
 # What is loaded when it is first needed is not the game's: kernels, and the modules that NumPy imports by itself. Both
 # forms of payoffs need some, so a small game of each goes first.
 for small, form in ("kuhn_poker(players=3)", "leaf rows"), ("liars_dice(dice_sides=3)", "typed patterns"):
@@ -301,9 +302,9 @@ else:
   del collected
 num_leaves = leaves[0].shape[1]
 laid_out(walk, leaves)
-strings = sum(sys.getsizeof(text) for texts in walk.infostates for text in texts)
+strings = sum(sys.getsizeof(text) for own in walk.infosets for text in own.infostates)
 peak = tracemalloc.get_traced_memory()[1] - (strings if walks_traced else 0)
-print(peak, num_leaves, sum(map(len, walk.parents)))
+print(peak, num_leaves, sum(len(own.parents) for own in walk.infosets))
 """
 
 

@@ -1,65 +1,63 @@
 """A user's form of game with its own payoffs: a zero-sum matrix that is never listed."""
 
 import hashlib
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import spiel_cfr
 from spiel_cfr import errors
+from spiel_cfr._numba.records import Count, DoubleTable, Indices, Line
+from spiel_cfr._numba.steps import step
 from spiel_cfr.games import game_from_arrays
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
-from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays, gradient_kernel
+from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import build_treeplex
 
-# Columns of `PayoffArrays.runs`, a row for each player: the sequence of action 0, the distance of the sequences of two
-# actions, the number of actions, the empty sequence.
-_FIRST, _STRIDE, _ACTIONS, _ROOT = range(4)
+
+class _MatrixGradient(NamedTuple):
+  """The arguments of the kernel: the sequences of both players' actions, and the payoffs of each pair of them."""
+
+  root: Count
+  own: Indices
+  others: Indices
+  payoffs: DoubleTable
+  sequence_form: Line
+  utility: Line
 
 
-@gradient_kernel
+@step(_MatrixGradient)
 def _matrix_gradient(record):
-  player, runs = record.player, record.arrays.runs
-  first, stride, actions = runs[player, _FIRST], runs[player, _STRIDE], runs[player, _ACTIONS]
-  other = np.uint64(1) - player
-  others = runs[other, _ACTIONS]
-  # The matrices of both players, one after the other; the rows are the player's actions.
-  begin = player * actions * others
-  for action in range(actions):
+  record.utility[record.root] = 0.0
+  for action in range(record.own.shape[0]):
     total = 0.0
-    for reply in range(others):
-      reach = record.sequence_form[runs[other, _FIRST] + reply * runs[other, _STRIDE]]
-      total += record.arrays.values[begin + action * others + reply] * reach
-    record.utility[first + action * stride] = total
-  record.utility[runs[player, _ROOT]] = 0.0
+    for reply in range(record.others.shape[0]):
+      total += record.payoffs[action, reply] * record.sequence_form[record.others[reply]]
+    record.utility[record.own[action]] = total
 
 
 class _Matrix(Payoff):
   form = "matrix"
-  gradient = _matrix_gradient
 
   def __init__(self, payoffs, placements):
-    self._payoffs = payoffs, -payoffs.T
-    runs = [
-      (place.first_sequence[0], place.stride[0], count, place.treeplex.root)
-      for place, count in zip(placements, payoffs.shape, strict=True)
-    ]
-    none = np.zeros(0, np.uint32)
-    values = np.concatenate([each.ravel() for each in self._payoffs])
-    super().__init__(
-      PayoffArrays(NO_PLAYERS, np.array(runs, np.uint64), none, none.reshape(0, 0), values)
-    )
+    super().__init__((payoffs, np.ascontiguousarray(-payoffs.T)))
+    self._roots = [place.treeplex.root for place in placements]
+    self._sequences = [place.sequences[1:] for place in placements]
+
+  def gradient_step(self, player, sequence_form, utility):
+    own, others = self._sequences[player], self._sequences[1 - player]
+    payoffs, root = self.arrays[player], self._roots[player]
+    record = _MatrixGradient(root, own, others, payoffs, sequence_form, utility)
+    return _matrix_gradient.on(record, utility.dtype)
 
   def leaves(self, player):
-    payoffs, (own, other) = self._payoffs[player], self.arrays.runs[[player, 1 - player]]
-    actions, replies = (each.astype(np.uint64) for each in np.nonzero(payoffs))
-    return Leaves(
-      (own[_FIRST] + actions * own[_STRIDE]).astype(np.uint32),
-      (other[_FIRST] + replies * other[_STRIDE]).astype(np.uint32)[None],
-      payoffs[payoffs != 0],
-    )
+    payoffs = self.arrays[player]
+    actions, replies = np.nonzero(payoffs)
+    own, others = self._sequences[player][actions], self._sequences[1 - player][replies]
+    return Leaves(own, others[None], payoffs[payoffs != 0])
 
 
 class MatrixGame(spiel_cfr.CompiledGame):
@@ -76,9 +74,8 @@ class MatrixGame(spiel_cfr.CompiledGame):
         [f"player {player}"],
         np.arange(count),
         np.array([count]),
+        place.sequences[1:],
         place.position,
-        place.first_sequence,
-        place.stride,
       )
       for player, (count, place) in enumerate(zip(payoffs.shape, placements, strict=True))
     )

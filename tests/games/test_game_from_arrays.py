@@ -27,11 +27,11 @@ def _both(game, **options):
   walk = enumerate_game(GameView(loading.load_game(game)), 10**6, 10**9, False)
   order = np.random.default_rng(0).permutation(len(walk.leaf_payoffs))
   made = game_from_arrays(
-    [own.tolist() for own in walk.parents],
-    [own.tolist() for own in walk.num_actions],
+    [own.parents.tolist() for own in walk.infosets],
+    [own.num_actions.tolist() for own in walk.infosets],
     walk.leaf_sequences[:, order].tolist(),
     walk.leaf_payoffs[order].tolist(),
-    infostates=walk.infostates,
+    infostates=[own.infostates for own in walk.infosets],
     **options,
   )
   return spiel_cfr.compile_game(game), made

@@ -82,12 +82,9 @@ def _by_name(game: Any, values: Any) -> dict[tuple[str, int], float]:
   """Returns the number of each action by infostate and action."""
   result = {}
   for own in game.infosets:
-    actions = iter(own.actions.tolist())
-    for infostate, first, stride, count in zip(
-      own.infostates, own.first_sequence, own.stride, own.num_actions, strict=True
-    ):
-      for place in range(count):
-        result[infostate, next(actions)] = float(values[int(first) + place * int(stride)])
+    names = np.repeat(np.array(own.infostates, object), own.num_actions).tolist()
+    actions, numbers = own.actions.tolist(), values[own.action_sequences].tolist()
+    result |= dict(zip(zip(names, actions, strict=True), map(float, numbers), strict=True))
   return result
 
 
@@ -280,7 +277,7 @@ def _arrays(game: Any) -> list[Any]:
   for player, tree in enumerate(game.treeplexes):
     infosets = game.infosets[player]
     result += [tree.groups, tree.parent, *game._states.players[player]]
-    result += [infosets.position, infosets.first_sequence, infosets.stride]
+    result += [infosets.position, infosets.action_sequences]
     result += game.payoff.row_arrays(player)
   if game.payoff.form == "shared rectangles":
     payoff = game.payoff

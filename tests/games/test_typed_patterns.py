@@ -18,9 +18,7 @@ from spiel_cfr._numba.simd import LANES
 from spiel_cfr.games.compiled import enumerated_game
 from spiel_cfr.games.payoffs import private_types, typed_patterns
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows, Leaves
-from spiel_cfr.games.payoffs.payoff import (
-  rows_of,
-)
+from spiel_cfr.games.payoffs.runs import rows_of
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=4)"
@@ -307,16 +305,16 @@ def test_public_states_are_the_classes_of_infosets_that_share_sequences_of_other
         for infoset in merged:
           classes[infoset] = merged
     owner = np.append(-1, np.repeat(np.arange(len(counts)), counts))
-    found = private_types.public_states(leaves, player, owner, len(counts))
+    found = private_types.group_public_states(leaves, player, owner, len(counts))
     assert found.tolist() == [min(members) for members in classes]
   chain = np.array([[3, 1, 2, 1, 4, 2], [1, 1, 2, 2, 3, 3]], np.uint32)
-  assert private_types.public_states(chain[:, :4], 0, np.arange(-1, 4), 4).tolist() == [
+  assert private_types.group_public_states(chain[:, :4], 0, np.arange(-1, 4), 4).tolist() == [
     0,
     0,
     0,
     3,
   ]
-  assert private_types.public_states(chain, 0, np.arange(-1, 4), 4).tolist() == [0, 0, 0, 0]
+  assert private_types.group_public_states(chain, 0, np.arange(-1, 4), 4).tolist() == [0, 0, 0, 0]
 
 
 def num_patterns(compiled):
@@ -344,7 +342,7 @@ def test_squares_that_are_alike_are_kept_once(num_types):
   places, squares = arrays.squares, arrays.patterns.reshape(-1, LANES, LANES)
   assert len(squares) < len(places)
   for player in range(len(num_types)):
-    _, lengths, first = rows_of(arrays, player)
+    _, lengths, first = rows_of(*arrays[:3], player)
     lines = arrays.others[first : first + lengths.sum()].astype(int)
     used = {
       int(place) // 2 for line in lines for place in places[line[0] : line[0] + line[1:-1:2].prod()]

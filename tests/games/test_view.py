@@ -18,6 +18,11 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
 
 
+def _names(walk):
+  """Returns each player's infostates."""
+  return [own.infostates for own in walk.infosets]
+
+
 def drop_first(state, actions):
   """A filter that must not be applied twice."""
   return actions[1:] or actions
@@ -92,9 +97,9 @@ def test_infostates_can_be_named_by_a_function():
     enumerate_game(GameView(game, infostate=function), 1000, 10**9)
     for function in (None, backwards)
   )
-  assert named.infostates == [[name[::-1] for name in own] for own in walk.infostates]
+  assert _names(named) == [[name[::-1] for name in own] for own in _names(walk)]
   tabular = open_spiel_policy.TabularPolicy(GameView(game, infostate=backwards).open_spiel_game())
-  assert list(tabular.state_lookup) == [name for own in named.infostates for name in own]
+  assert list(tabular.state_lookup) == [name for own in _names(named) for name in own]
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", "kuhn_poker(players=3)", "goofspiel(num_cards=3)"])
@@ -146,7 +151,7 @@ def test_states_of_the_restricted_game():
 
 def test_first_states_are_of_the_view():
   view = GameView(pyspiel.load_game("leduc_poker"), drop_first)
-  infostates = enumerate_game(view, 10**5, 10**9).infostates
+  infostates = _names(enumerate_game(view, 10**5, 10**9))
   states = view.first_states(infostates)
   assert [state.information_state_string() for state in states] == list(
     itertools.chain(*infostates)

@@ -78,4 +78,4 @@ def test_exponential():
 def test_kernels_in_float64_only_say_so():
   game = spiel_cfr.compile_game("kuhn_poker(players=3)")
   with pytest.raises(TypeError, match="float64 only"):
-    game.payoff.gradient.of(np.float32)
+    game.payoff.gradient_step(0, *np.zeros((2, game.end), np.float32))

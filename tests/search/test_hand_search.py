@@ -13,6 +13,7 @@ from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
 from spiel_cfr import errors, poker, search
+from spiel_cfr._numba.arrays import range_starts
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.evaluation.linear_program import solve_lp
@@ -121,7 +122,7 @@ def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
       is_choice = [infostate.startswith("choice:") for infostate in own.infostates]
       np.testing.assert_allclose(
         taken(behind, 1 - searcher, behind.layout.sequences(0)[0]),
-        taken(wanted, 1 - searcher, own.first_sequence[is_choice]),
+        taken(wanted, 1 - searcher, own.action_sequences[range_starts(own.num_actions)][is_choice]),
         atol=1e-12,
       )
     for player in (0, 1):

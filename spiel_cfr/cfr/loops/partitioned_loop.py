@@ -22,7 +22,7 @@ from spiel_cfr.cfr.loops.arrays import SolverArrays
 from spiel_cfr.cfr.loops.averaging_steps import taper_steps
 from spiel_cfr.cfr.loops.loop import Loop, Players
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit, Workspace
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartWorkspace, Visit
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
@@ -47,7 +47,7 @@ class LocalSubtrees(Subtrees):
   """Visits to the subtrees in this process, in one thread or several."""
 
   def __init__(
-    self, arrays: SolverArrays, subtree_chain: Callable[[int, Workspace, Players], Chain]
+    self, arrays: SolverArrays, subtree_chain: Callable[[int, PartWorkspace, Players], Chain]
   ) -> None:
     """Takes the arrays and `PartitionedLoop.subtree_chain`."""
     self._part_steps, self._subtree_chain = arrays.part_steps, subtree_chain
@@ -138,7 +138,7 @@ class PartitionedLoop(Loop):
     self._subtrees.fetch_to_write()
     self._forced_moves.run()
 
-  def subtree_chain(self, number: int, workspace: Workspace, players: Players) -> Chain:
+  def subtree_chain(self, number: int, workspace: PartWorkspace, players: Players) -> Chain:
     """Returns the steps of a visit to a subtree: deferred strategies are averaged, then `players` update at once."""
     is_deferred = (self.arrays.deferred_weights[:, 1] != 0.0).tolist()
     key = number, workspace, players, *is_deferred

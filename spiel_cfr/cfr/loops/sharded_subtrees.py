@@ -25,7 +25,7 @@ from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import SolverArrays
 from spiel_cfr.cfr.loops.loop import Players
 from spiel_cfr.cfr.loops.partitioned_loop import PartitionedLoop, Subtrees
-from spiel_cfr.games.compiled.shards import Shards
+from spiel_cfr.games.compiled.trunk_and_subtrees import Shards
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 # The number of visits between two barriers.

@@ -37,11 +37,10 @@ class CompiledGame(abc.ABC):
   visits all infosets, `partition` and `dtype` say that solvers take the game as a whole, in float64. A game whose
   leaves fit in memory needs no new form, see `games.game_from_arrays`.
 
-  Arrays are numbered in three ways; docs/arrays.md has an example:
+  Arrays are in one of two orders; docs/arrays.md has an example:
 
-      order of discovery, one player     `infosets`, `infostates`, `num_actions`, `actions`: as in OpenSpiel's policies
-      order of discovery, all players    *entries*, one for each action: `all_action_sequences`, `action_cells`
-      layout, all players                sequences with padding, and infosets: `treeplexes`, strategies, regrets
+      order of discovery    names and policies: `infosets` of each player, and *entries*, the actions of all players
+      layout                sequences with padding, and infosets: `treeplexes`, strategies, regrets
 
   Attributes:
     treeplexes: tuple of `Treeplex`. The infosets and sequences of each player. `GameFacts` has the other attributes.
@@ -190,8 +189,11 @@ class CompiledGame(abc.ABC):
   @property
   def _infoset_ranges(self) -> tuple[Int64s, Int64s]:
     """The sequence of action 0 and the number of actions of all players' infosets, in order of discovery."""
-    first = np.concatenate([infosets.first_sequence for infosets in self.infosets])
-    return first.astype(np.int64), np.concatenate(self.num_actions)
+    first = [
+      tree.first_sequences[infosets.position]
+      for tree, infosets in zip(self.treeplexes, self.infosets, strict=True)
+    ]
+    return np.concatenate(first), np.concatenate(self.num_actions)
 
   @property
   def num_leaves(self) -> int:
@@ -292,8 +294,7 @@ class CompiledGame(abc.ABC):
     if self.shared_infosets is None:
       return result
     sums = pooled(self.shared_infosets, self.per_sequence(result))
-    groups = itertools.chain(*(treeplex.infoset_groups() for treeplex in self.treeplexes))
-    return np.concatenate([sums[sequences[0]] for sequences, _ in groups])
+    return np.asarray(sums[np.concatenate([tree.first_sequences for tree in self.treeplexes])])
 
   def per_sequence(self, values: Float64s) -> Float64s:
     """Copies the value of each infoset to its sequences: shape (infosets,) in layout order, to shape (sequences,)."""
@@ -342,9 +343,8 @@ class CompiledGame(abc.ABC):
   @functools.cached_property
   def all_action_sequences(self) -> Int64s:
     """The sequence of each entry, int64 (actions of all players,)."""
-    if self._map is not None:
-      return self._map.sequences[self.original.all_action_sequences].astype(np.int64)
-    return np.concatenate([infosets.action_sequences for infosets in self.infosets])
+    sequences = [infosets.action_sequences for infosets in self.infosets]
+    return np.concatenate(sequences).astype(np.int64)
 
   @functools.cached_property
   def rows(self) -> dict[str, int]:

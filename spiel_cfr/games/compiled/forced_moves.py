@@ -12,7 +12,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Bools, Uint32s, Uint64s
 from spiel_cfr.games.payoffs.build_payoff import build_payoff, merged_leaves
 from spiel_cfr.games.payoffs.payoff import Payoff
-from spiel_cfr.games.payoffs.private_types import public_states
+from spiel_cfr.games.payoffs.private_types import group_public_states
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, Treeplex
 
 _NONE = np.zeros(0, np.uint32)
@@ -60,7 +60,7 @@ def without_forced_moves(every: Decisions, treeplexes: Sequence[Treeplex]) -> De
     infoset_of_sequence = np.full(len(chosen), -1)
     for sequences, infosets in smaller.infoset_groups():
       infoset_of_sequence[sequences] = np.arange(infosets.start, infosets.stop)
-    states.append(public_states(leaves, player, infoset_of_sequence, len(tree.parent)))
+    states.append(group_public_states(leaves, player, infoset_of_sequence, len(tree.parent)))
   forced = np.flatnonzero(chosen != np.arange(len(chosen))).astype(np.uint32)
   return Decisions(
     payoff=build_payoff(leaves, payoffs, smaller_trees, states),

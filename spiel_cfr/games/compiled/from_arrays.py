@@ -19,6 +19,7 @@ from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enumerated_game
 from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
 from spiel_cfr.games.payoffs.utility_bounds import counterfactual_bounds
 
 # Sums of payoffs up to this fraction of the largest payoff count as rounding.
@@ -91,10 +92,13 @@ def game_from_arrays(
     num_terminals=len(leaf_payoffs),
     open_spiel_version=None,
   )
-  actions = [concatenated_ranges(np.zeros_like(counts), counts) for counts in all_counts]
-  game = build_enumerated_game(
-    facts, all_names, actions, all_parents, all_counts, leaves, leaf_payoffs
-  )
+  infosets = [
+    DiscoveredInfosets(
+      names, concatenated_ranges(np.zeros_like(counts), counts), counts, parents_of_player
+    )
+    for names, counts, parents_of_player in zip(all_names, all_counts, all_parents, strict=True)
+  ]
+  game = build_enumerated_game(facts, infosets, leaves, leaf_payoffs)
   if payoff_range is None:
     bound = max(
       float(counterfactual_bounds(game.payoff.leaves(player), game.treeplexes, player)[0])

@@ -9,7 +9,7 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.shards import Shards
+from spiel_cfr.games.compiled.trunk_and_subtrees import Shards
 
 
 @typed

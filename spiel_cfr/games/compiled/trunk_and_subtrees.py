@@ -8,7 +8,7 @@ order of the subtrees, so that results don't depend on the number of threads.
 import concurrent.futures
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from spiel_cfr._numba.line_steps import Copy, Selection, add_to_line, copy_line,
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr._numba.steps import Step
 from spiel_cfr.games.compiled.forced_moves import Decisions
-from spiel_cfr.games.compiled.shards import Shards
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.blocks import new_scratch
 from spiel_cfr.games.sequence_form.single_passes import reach
@@ -79,6 +78,23 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Shards:
+  """The processes that visit the subtrees. They pickle as None: another process can't use them.
+
+  Attributes:
+    executors: one executor for each shard, with a single process.
+    game: bytes. The pickled game, which the processes load.
+  """
+
+  executors: Sequence[concurrent.futures.Executor]
+  game: bytes
+
+  def __reduce__(self) -> Any:
+    """Pickles as None."""
+    return type(None), ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Partition:
   """A game cut into parts, and the threads or processes that visit them.
 
@@ -136,7 +152,7 @@ def undivided(every: Decisions, decisions: Decisions | None = None) -> Partition
   return Partition([part], num_threads=1)
 
 
-class Workspace:
+class PartWorkspace:
   """The arrays of a thread that visits parts. Players have an array each, or the same one if a part is a whole game.
 
   Attributes:
@@ -179,12 +195,12 @@ class Visit(NamedTuple):
   Attributes:
     number: int. The part's index in `Partition.parts`; 0 is the trunk.
     player: int. The player.
-    workspace: Workspace. The arrays that the visit reads and writes.
+    workspace: PartWorkspace. The arrays that the visit reads and writes.
   """
 
   number: int
   player: int
-  workspace: Workspace
+  workspace: PartWorkspace
 
   @property
   def sequence_form(self) -> AnyFloats:
@@ -209,8 +225,8 @@ class PartSteps:
 
   Attributes:
     parts: list of `Part`. The parts of the game, the trunk first.
-    trunk: `Workspace`. The workspace of the trunk.
-    workspaces: list of `Workspace`. One for each thread that visits subtrees.
+    trunk: `PartWorkspace`. The workspace of the trunk.
+    workspaces: list of `PartWorkspace`. One for each thread that visits subtrees.
   """
 
   def __init__(
@@ -219,10 +235,11 @@ class PartSteps:
     """Allocates workspaces, with room for predicted utilities if `predicts`."""
     self.parts, self._dtype = partition.parts, np.dtype(dtype)
     self.players = range(len(self.parts[0].sequences))
-    self.trunk = Workspace(self.parts[:1], predicts, dtype)
+    self.trunk = PartWorkspace(self.parts[:1], predicts, dtype)
     subtrees = self.parts[1:]
     self.workspaces = [
-      Workspace(subtrees, predicts, dtype) for _ in range(partition.num_threads if subtrees else 0)
+      PartWorkspace(subtrees, predicts, dtype)
+      for _ in range(partition.num_threads if subtrees else 0)
     ]
     lines = 2 if predicts else 1
     self._passed_up: list[list[list[AnyFloats]]] = [
@@ -237,12 +254,12 @@ class PartSteps:
     """Returns the values that the last visit to a subtree passed up: utilities, then predictions if there are any."""
     return self._passed_up[number][player]
 
-  def for_each_subtree(self, work: Callable[[int, Workspace], None]) -> None:
+  def for_each_subtree(self, work: Callable[[int, PartWorkspace], None]) -> None:
     """Calls `work` with the number of each subtree and a workspace."""
     # A thread that is done takes the next subtree. Results do not depend on which thread took it.
     numbers = iter(range(1, len(self.parts)))
 
-    def share(workspace: Workspace) -> None:
+    def share(workspace: PartWorkspace) -> None:
       for number in numbers:
         work(number, workspace)
 
@@ -278,7 +295,7 @@ class PartSteps:
   def load(
     self,
     number: int,
-    workspace: Workspace,
+    workspace: PartWorkspace,
     sequence_form: AnyFloats,
     totals: Sequence[float] | None = None,
   ) -> None:

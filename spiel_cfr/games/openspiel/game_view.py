@@ -147,9 +147,9 @@ class GameView:
     """Returns the root."""
     return self.game.new_initial_state()
 
-  def open_spiel_game(self) -> "pyspiel.Game | RestrictedGame":
-    """Returns the game for OpenSpiel's own Python algorithms: a `RestrictedGame` if the view changes the game."""
-    return self.game if self.is_whole else RestrictedGame(self)
+  def open_spiel_game(self) -> "pyspiel.Game | ViewedGame":
+    """Returns the game for OpenSpiel's own Python algorithms: a `ViewedGame` if the view changes the game."""
+    return self.game if self.is_whole else ViewedGame(self)
 
   def states(self) -> Iterator[tuple[Any, list[int]]]:
     """Yields all states in the order of histories as strings, with the actions or outcomes of chance at each state."""
@@ -199,7 +199,7 @@ class GameView:
     """Returns the infostate and legal actions of a state at which a player moves.
 
     Args:
-      state: a state of the game, a `RestrictedState`, or a state of the simultaneous game if the view's game is its
+      state: a state of the game, a `ViewedState`, or a state of the simultaneous game if the view's game is its
         turn-based version.
       player: the player; None for the player to move. It is required if several players move at once.
     """
@@ -228,7 +228,7 @@ class GameView:
   def own_state(self, state: Any, player: int) -> Any:
     """Converts a state that `look_up` takes to a state of the view's game; raises the errors of `check_state`."""
     self.check_state(state)
-    if isinstance(state, RestrictedState):
+    if isinstance(state, ViewedState):
       return state.unrestricted
     if self._is_simultaneous(state):
       return self._in_turns(state, player)
@@ -291,7 +291,7 @@ def _method(state_type: type[Any], name: str) -> Callable[..., Any]:
   return inner
 
 
-class RestrictedGame:
+class ViewedGame:
   """A game with the actions, infostates and returns of a `GameView`, for OpenSpiel's algorithms in Python.
 
   OpenSpiel's C++ algorithms see the unrestricted game and must not be used: `exploitability.nash_conv(game, policy,
@@ -302,11 +302,11 @@ class RestrictedGame:
     """Takes the view."""
     self._view = view
 
-  def new_initial_state(self) -> "RestrictedState":
+  def new_initial_state(self) -> "ViewedState":
     """Returns the root."""
-    return RestrictedState(self, self._view, self._view.new_initial_state())
+    return ViewedState(self, self._view, self._view.new_initial_state())
 
-  def new_initial_states(self) -> "list[RestrictedState]":
+  def new_initial_states(self) -> "list[ViewedState]":
     """Returns a list with the root, since games that can be compiled have one root."""
     return [self.new_initial_state()]
 
@@ -320,16 +320,16 @@ class RestrictedGame:
     return str(self._view.game)
 
 
-class RestrictedState:
-  """A state of a `RestrictedGame`."""
+class ViewedState:
+  """A state of a `ViewedGame`."""
 
-  def __init__(self, game: RestrictedGame, view: GameView, state: Any) -> None:
+  def __init__(self, game: ViewedGame, view: GameView, state: Any) -> None:
     """Takes a state of OpenSpiel."""
     self._game = game
     self._view = view
     self._state = state
 
-  def get_game(self) -> RestrictedGame:
+  def get_game(self) -> ViewedGame:
     """Returns the game."""
     return self._game
 
@@ -338,13 +338,13 @@ class RestrictedState:
     """OpenSpiel's own state."""
     return self._state
 
-  def clone(self) -> "RestrictedState":
+  def clone(self) -> "ViewedState":
     """Returns a copy."""
-    return RestrictedState(self._game, self._view, self._state.clone())
+    return ViewedState(self._game, self._view, self._state.clone())
 
-  def child(self, action: int) -> "RestrictedState":
+  def child(self, action: int) -> "ViewedState":
     """Returns the state after an action."""
-    return RestrictedState(self._game, self._view, self._state.child(action))
+    return ViewedState(self._game, self._view, self._state.child(action))
 
   def chance_outcomes(self) -> list[tuple[int, float]]:
     """Returns the (action, probability) pairs of the view."""

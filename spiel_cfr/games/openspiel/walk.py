@@ -7,7 +7,8 @@ sequences are one leaf.
 import array
 import dataclasses
 import itertools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,23 @@ _SEQUENCE_MASK = (1 << BITS) - 1
 _CHECK_EVERY = 1 << 12
 
 
+class DiscoveredInfosets(NamedTuple):
+  """A player's infosets in order of discovery, before they are laid out.
+
+  Attributes:
+    infostates: sequence of str (infosets,). The information state strings.
+    actions: int64 (actions,). The legal actions, infoset by infoset.
+    num_actions: int64 (infosets,). The number of actions of each infoset.
+    parents: int64 (infosets,). The sequence above each infoset. The player's sequences are numbered from 0, the empty
+      one, through the actions of infoset 0, of infoset 1 and so on.
+  """
+
+  infostates: Sequence[str]
+  actions: Int64s
+  num_actions: Int64s
+  parents: Int64s
+
+
 @dataclasses.dataclass
 class Enumeration:
   """Infosets and leaves of a game in order of discovery: depth first, with histories sorted as strings.
@@ -36,12 +54,9 @@ class Enumeration:
   OpenSpiel's `TabularPolicy` has the same order.
 
   Attributes:
-    infostates: for each player, list of str. The information state strings.
-    parents: for each player, int64 (infosets,). The sequence above each infoset. A player's sequences are numbered from
-      0, the empty one, through the actions of infoset 0, of infoset 1 and so on.
-    actions: for each player, int64 (actions,). The legal actions, infoset by infoset.
-    num_actions: for each player, int64 (infosets,). The number of actions of each infoset.
-    leaf_sequences: uint32 (players, leaves). Each player's last sequence at each leaf; no two leaves are equal.
+    infosets: `DiscoveredInfosets` of each player.
+    leaf_sequences: uint32 (players, leaves). Each player's last sequence at each leaf, numbered as in
+      `DiscoveredInfosets.parents`; no two leaves are equal.
     leaf_payoffs: float64 (leaves, players). The sum, over the histories of each leaf, of the returns times chance's
       reach probability.
     num_states: int. The number of states.
@@ -50,10 +65,7 @@ class Enumeration:
     constant_sum: float. The sum of the players' returns; None if it varies.
   """
 
-  infostates: list[list[str]]
-  parents: list[Int64s]
-  actions: list[Int64s]
-  num_actions: list[Int64s]
+  infosets: list[DiscoveredInfosets]
   leaf_sequences: Uint32s
   leaf_payoffs: Float64s
   num_states: int
@@ -91,14 +103,8 @@ def enumerate_game(
     num_states, leaf_sequences, leaf_payoffs = _walk(view, max_nodes, infosets, leaves, limits)
   finally:
     limits.close()
-  legal_actions = [of_player.actions() for of_player in infosets]
   return Enumeration(
-    infostates=[list(of_player.numbers) for of_player in infosets],
-    parents=[np.array(of_player.parents, np.int64) for of_player in infosets],
-    actions=[
-      np.fromiter(itertools.chain.from_iterable(lists), np.int64) for lists in legal_actions
-    ],
-    num_actions=[np.fromiter(map(len, lists), np.int64) for lists in legal_actions],
+    infosets=[of_player.discovered() for of_player in infosets],
     leaf_sequences=leaf_sequences,
     leaf_payoffs=leaf_payoffs,
     num_states=num_states,
@@ -247,6 +253,12 @@ class _Infosets:
     self.next_sequence += len(legal)
     return infoset
 
-  def actions(self) -> list[list[int]]:
-    """Returns the legal actions of each infoset."""
-    return [self.move_lists[list_number][0] for list_number in self.list_numbers]
+  def discovered(self) -> DiscoveredInfosets:
+    """Returns the infosets as arrays."""
+    legal = [self.move_lists[list_number][0] for list_number in self.list_numbers]
+    return DiscoveredInfosets(
+      infostates=list(self.numbers),
+      actions=np.fromiter(itertools.chain.from_iterable(legal), np.int64),
+      num_actions=np.fromiter(map(len, legal), np.int64),
+      parents=np.array(self.parents, np.int64),
+    )

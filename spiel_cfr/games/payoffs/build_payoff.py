@@ -1,6 +1,7 @@
 """`build_payoff`, which chooses the payoff form of an enumerated game; and `merged_leaves`, which renumbers leaves."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from spiel_cfr.games.payoffs.private_types import find_tensors
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# The forms by their names in files.
-FORMS: dict[str, type[Payoff]] = {form.form: form for form in (LeafRows, TypedPatterns)}
+# The two forms of games that list their leaves, and these forms by their names in files.
+ListedPayoff: TypeAlias = LeafRows | TypedPatterns
+FORMS: dict[str, type[ListedPayoff]] = {form.form: form for form in (LeafRows, TypedPatterns)}
 
 
 def build_payoff(
@@ -21,7 +23,7 @@ def build_payoff(
   leaf_payoffs: Float64s,
   treeplexes: Sequence[Treeplex],
   states: Sequence[Int64s],
-) -> Payoff:
+) -> ListedPayoff:
   """Builds the payoff in the form whose gradients read less memory: typed patterns or leaf rows.
 
   Args:
@@ -34,7 +36,7 @@ def build_payoff(
   num_leaves = np.count_nonzero(leaf_payoffs)
   # A vector of a pattern in the cache takes about as long as a leaf. Patterns that hardly repeat are not in the cache.
   if 0 < tensors.num_vectors <= num_leaves:
-    payoff: Payoff = TypedPatterns.build(tensors, leaf_payoffs, treeplexes)
+    payoff = TypedPatterns.build(tensors, leaf_payoffs, treeplexes)
     if payoff.num_bytes <= num_leaves * (8 + 4 * (len(treeplexes) - 1)):
       return payoff
   tensors.restore(leaf_sequences)

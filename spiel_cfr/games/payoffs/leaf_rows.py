@@ -10,27 +10,77 @@ that do not fill `LANES` are summed one by one.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, range_starts, require, require_array
+from spiel_cfr._numba.arrays import (
+  AnyFloats,
+  Float64s,
+  Int64s,
+  Uint32s,
+  range_starts,
+  require,
+  require_array,
+  unpickled,
+)
 from spiel_cfr._numba.kernels import inlined
+from spiel_cfr._numba.records import Count, CountTable, Doubles, IndexTable, Indices
 from spiel_cfr._numba.simd import LANES, full, gather, load, scatter
-from spiel_cfr._numba.steps import StepKernel, step
+from spiel_cfr._numba.steps import Step, step
 from spiel_cfr._util import files
-from spiel_cfr.games.payoffs import payoff_columns as column
-from spiel_cfr.games.payoffs.payoff import Gradient, Payoff, PayoffArrays, rows_of
+from spiel_cfr.games.payoffs import runs as column
+from spiel_cfr.games.payoffs.payoff import Payoff, summed_scales
+from spiel_cfr.games.payoffs.runs import rows_of
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
+# The last column of `LeafRowArrays.runs`: the number of rows whose terms alternate, 1 or `LANES`.
+SIDE_BY_SIDE = 4
 # The longest of rows side by side is at most this many times as long as the shortest.
 _MOST_RATIO = 2
 _ONE, _TWO, _LANES = np.uint64(1), np.uint64(2), np.uint64(LANES)
 
 
+class LeafRowArrays(NamedTuple):
+  """The arrays of `LeafRows`. A term is a leaf.
+
+  Attributes:
+    players: uint64 (players, 5). See `runs`.
+    runs: uint64 (runs, 5). See `runs`; the last column is `SIDE_BY_SIDE`.
+    rows: uint32 (rows,). The sequence of each row.
+    others: uint32 (players - 1, terms). The other players' sequences at each leaf.
+    values: float64 (terms,). The payoff of each leaf.
+  """
+
+  players: CountTable
+  runs: CountTable
+  rows: Indices
+  others: IndexTable
+  values: Doubles
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    return unpickled, (LeafRowArrays, *self)
+
+
+class LeafRowGradient(NamedTuple):
+  """The arguments of the gradient kernels of `LeafRows`.
+
+  Attributes:
+    player: int. The player.
+    arrays: LeafRowArrays. The payoffs.
+    sequence_form: float64 (sequences,). The other players' sequence forms.
+    utility: float64 (sequences,). The gradient, which the kernel writes.
+  """
+
+  player: Count
+  arrays: LeafRowArrays
+  sequence_form: Doubles
+  utility: Doubles
+
+
 @inlined
-def _sum_rows(record: Gradient, num_others: int) -> None:
+def _sum_rows(record: LeafRowGradient, num_others: int) -> None:
   """Writes the sum of each sequence's leaves, always added in the same order."""
   player, sequence_form, utility = record.player, record.sequence_form, record.utility
   players, runs, rows = record.arrays.players, record.arrays.runs, record.arrays.rows
@@ -41,7 +91,7 @@ def _sum_rows(record: Gradient, num_others: int) -> None:
   for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
     first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
     first_term, length = runs[run, column.FIRST_TERM], runs[run, column.LENGTH]
-    if runs[run, column.SIDE_BY_SIDE] == _ONE:
+    if runs[run, SIDE_BY_SIDE] == _ONE:
       for row in range(first, end):
         total = 0.0
         for term in range(first_term, first_term + length):
@@ -63,15 +113,15 @@ def _sum_rows(record: Gradient, num_others: int) -> None:
         scatter(utility, rows, row, totals)
 
 
-@step(Gradient, single=False)
-def two_player_leaf_rows(record: Gradient) -> None:
+@step(LeafRowGradient, single=False)
+def two_player_leaf_rows(record: LeafRowGradient) -> None:
   """The gradient of `LeafRows` in a game of two players."""
   # A constant number of players lets the compiler drop the loop over the other players.
   _sum_rows(record, _ONE)
 
 
-@step(Gradient, single=False)
-def several_player_leaf_rows(record: Gradient) -> None:
+@step(LeafRowGradient, single=False)
+def several_player_leaf_rows(record: LeafRowGradient) -> None:
   """The gradient of `LeafRows` for any number of players."""
   num_others = np.uint64(record.arrays.others.shape[0])
   if num_others == _TWO:
@@ -81,14 +131,19 @@ def several_player_leaf_rows(record: Gradient) -> None:
 
 
 class LeafRows(Payoff):
-  """Payoffs as rows of leaves. `PayoffArrays` describes the arrays."""
+  """Payoffs as rows of leaves."""
 
   form = "leaf rows"
+  arrays: LeafRowArrays
 
-  @property
-  def gradient(self) -> StepKernel:  # type: ignore[override]
-    """The kernel for the number of players."""
-    return two_player_leaf_rows if len(self.arrays.others) == 1 else several_player_leaf_rows
+  def gradient_step(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> Step:
+    kernel = two_player_leaf_rows if len(self.arrays.others) == 1 else several_player_leaf_rows
+    record = LeafRowGradient(player, self.arrays, sequence_form, utility)
+    return kernel.on(record, utility.dtype)
+
+  def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
+    absolute = LeafRows(self.arrays._replace(values=np.abs(self.arrays.values)))
+    return summed_scales(absolute, treeplexes, player)
 
   @property
   def num_leaves(self) -> int:
@@ -123,12 +178,12 @@ class LeafRows(Payoff):
       values.append(np.zeros(num_terms))
       values[-1][term] = payoffs
       all_rows.append(root + rows)
-      all_runs.append(runs + np.array([num_rows, num_rows, first_term, 0, 0, 0]))
+      all_runs.append(runs + np.array([num_rows, num_rows, first_term, 0, 0]))
       end_run = num_runs + len(runs)
       players.append((root, end, num_runs, end_run, int(np.count_nonzero(payoffs))))
       num_rows, first_term, num_runs = num_rows + len(rows), first_term + num_terms, end_run
-    arrays = PayoffArrays(
-      players=np.array(players, np.uint64).reshape(-1, column.OF_PLAYERS),
+    arrays = LeafRowArrays(
+      players=np.array(players, np.uint64),
       runs=np.concatenate(all_runs).astype(np.uint64),
       rows=np.concatenate(all_rows).astype(np.uint32),
       others=np.concatenate(others, axis=1),
@@ -161,10 +216,10 @@ class LeafRows(Payoff):
 
   def leaves(self, player: int) -> Leaves:
     """Lists a player's leaves, sorted by its sequence."""
-    rows, lengths, begin = rows_of(self.arrays, player)
+    rows, lengths, begin = rows_of(*self.arrays[:3], player)
     first, end = self.arrays.players[player, [column.FIRST_RUN, column.END_RUN]].tolist()
     sequences, row = [np.zeros(0, np.int64)], 0
-    for first_row, end_row, _, length, side_by_side, _ in self.arrays.runs[first:end].tolist():
+    for first_row, end_row, _, length, side_by_side in self.arrays.runs[first:end].tolist():
       run_rows = rows[row : row + end_row - first_row].reshape(-1, 1, side_by_side)
       sequences.append(np.repeat(run_rows, length, axis=1).ravel())
       row += end_row - first_row
@@ -194,7 +249,7 @@ def _plan_runs(lengths: Int64s) -> Int64s:
   """Plans one player's runs, given the lengths of its rows in ascending order.
 
   Returns:
-    int64 (runs, columns), as `PayoffArrays.runs`. The player's rows and terms are numbered from 0.
+    int64 (runs, columns), as `LeafRowArrays.runs`. The player's rows and terms are numbered from 0.
   """
   runs: list[list[int]] = []
   row = term = 0
@@ -208,13 +263,13 @@ def _plan_runs(lengths: Int64s) -> Int64s:
         num_alike = int(np.searchsorted(lengths, length, side="right")) - row
         end = row + num_alike // LANES * LANES
       length = int(lengths[end - 1])
-    if runs and runs[-1][column.LENGTH : column.SIDE_BY_SIDE + 1] == [length, side_by_side]:
+    if runs and runs[-1][column.LENGTH :] == [length, side_by_side]:
       runs[-1][column.END_ROW] = end
     else:
-      runs.append([row, end, term, length, side_by_side, 0])
+      runs.append([row, end, term, length, side_by_side])
     term += (end - row) * length
     row = end
-  return np.array(runs, np.int64).reshape(-1, column.OF_RUNS)
+  return np.array(runs, np.int64).reshape(-1, SIDE_BY_SIDE + 1)
 
 
 def _terms_of_leaves(
@@ -229,7 +284,7 @@ def _terms_of_leaves(
     sequence: int64 (leaves,). The sequence of each leaf, ascending.
   """
   num_rows = runs[:, column.END_ROW] - runs[:, column.FIRST_ROW]
-  columns = [column.FIRST_ROW, column.FIRST_TERM, column.LENGTH, column.SIDE_BY_SIDE]
+  columns = [column.FIRST_ROW, column.FIRST_TERM, column.LENGTH, SIDE_BY_SIDE]
   first_row, first_term, length, side_by_side = np.repeat(runs[:, columns], num_rows, axis=0).T
   row_in_run = np.arange(len(rows)) - first_row
   lane = row_in_run % side_by_side

@@ -30,7 +30,7 @@ _ALMOST_ONE = 1 - 1e-9
 _SQUARES_AT_A_TIME = 1 << 9
 
 
-def public_states(
+def group_public_states(
   leaf_sequences: Uint32s, player: int, infoset_of_sequence: Int64s, num_infosets: int
 ) -> Int64s:
   """Groups a player's infosets by public state: those of one public state differ only in the player's type.

@@ -1,14 +1,15 @@
 """Gradient kernels of typed patterns, for two players and for more.
 
-`TypedPatterns` describes the arrays. Kernels read whole vectors: elements beyond the last type are multiplied by zero.
+Kernels read whole vectors: elements beyond the last type are multiplied by zero.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, unpickled
 from spiel_cfr._numba.kernels import inlined
+from spiel_cfr._numba.records import Count, CountTable, IndexTable, Indices, Line
 from spiel_cfr._numba.simd import (
   LANES,
   add_multiple,
@@ -20,13 +21,58 @@ from spiel_cfr._numba.simd import (
 )
 from spiel_cfr._numba.simd import width as lanes_of
 from spiel_cfr._numba.steps import step
-from spiel_cfr.games.payoffs import payoff_columns as column
-from spiel_cfr.games.payoffs.payoff import Gradient, PayoffArrays, gradient_kernel
+from spiel_cfr.games.payoffs import runs as column
 
+# The last columns of `PatternArrays.runs`. TYPES: the number of the player's types in each row. WIDTH, for two players:
+# the number of columns of a pattern up to the last that is not zero, rounded up to an even number.
+TYPES, WIDTH = 4, 5
+# The first column of `PatternArrays.others`: the number of a pattern.
+PATTERN = 0
 _ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = (
   np.uint64(number) for number in range(9)
 )
 _LANES, _SQUARE = np.uint64(LANES), np.uint64(LANES * LANES)
+
+
+class PatternArrays(NamedTuple):
+  """The arrays of `typed_patterns.TypedPatterns`, which describes them. A term is a multiple of a pattern.
+
+  Attributes:
+    players: uint64 (players, 5). See `runs`.
+    runs: uint64 (runs, 6). See `runs`; the last columns are `TYPES` and `WIDTH`.
+    rows: uint32 (rows,). The first sequence of each row.
+    others: uint32 (terms, columns). The pattern of each term, and the other players' rows.
+    values: float array (terms,). The factor of each term's pattern.
+    patterns: float array (elements,). The squares of the patterns.
+    squares: uint32 (elements,). The squares of each pattern, for three players or more.
+  """
+
+  players: CountTable
+  runs: CountTable
+  rows: Indices
+  others: IndexTable
+  values: Line
+  patterns: Line
+  squares: Indices
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    return unpickled, (PatternArrays, *self)
+
+
+class PatternGradient(NamedTuple):
+  """The arguments of the gradient kernels of typed patterns.
+
+  Attributes:
+    player: int. The player.
+    arrays: PatternArrays. The payoffs.
+    sequence_form: float array (sequences,). The other players' sequence forms.
+    utility: float array (sequences,). The gradient, which the kernel writes.
+  """
+
+  player: Count
+  arrays: PatternArrays
+  sequence_form: Line
+  utility: Line
 
 
 @inlined
@@ -87,13 +133,13 @@ def _add_columns(
 
 @inlined
 def _sum_alike(
-  length: int, run: Any, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
+  length: int, run: Any, arrays: PatternArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:
   """Sums the rows of a run with one or two terms a row, whose patterns are the same in all rows."""
   first, end, term, types_, width = run
   others, values = arrays.others, arrays.values
-  one = _load_columns(arrays.patterns, others[term, column.PATTERN], width)
-  two = _load_columns(arrays.patterns, others[term + length - _ONE, column.PATTERN], width)
+  one = _load_columns(arrays.patterns, others[term, PATTERN], width)
+  two = _load_columns(arrays.patterns, others[term + length - _ONE, PATTERN], width)
   for row in range(first, end):
     total = _add_columns(
       full(0.0), one, width, values[term], np.uint64(others[term, 1]), sequence_form
@@ -105,8 +151,8 @@ def _sum_alike(
     store_first(utility, np.uint64(arrays.rows[row]), total, types_)
 
 
-@gradient_kernel
-def two_player_gradient(record: Gradient) -> None:
+@step(PatternGradient)
+def two_player_gradient(record: PatternGradient) -> None:
   """Multiplies patterns by the opponent's strategy, for a vector of the player's types at a time.
 
   Loading a pattern takes longer than multiplying by it. The rows of a run share patterns, which stay in registers.
@@ -118,7 +164,7 @@ def two_player_gradient(record: Gradient) -> None:
   for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
     first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
     term, length = runs[run, column.FIRST_TERM], runs[run, column.LENGTH]
-    types_, width = runs[run, column.TYPES], runs[run, column.WIDTH]
+    types_, width = runs[run, TYPES], runs[run, WIDTH]
     # A constant length lets the compiler drop the inner loop and keep patterns in registers.
     if length == _ONE:
       _sum_alike(_ONE, (first, end, term, types_, width), arrays, sequence_form, utility)
@@ -128,7 +174,7 @@ def two_player_gradient(record: Gradient) -> None:
       for row in range(first, end):
         total = full(0.0)
         for _ in range(length):
-          columns = _load_columns(arrays.patterns, others[term, column.PATTERN], width)
+          columns = _load_columns(arrays.patterns, others[term, PATTERN], width)
           other = np.uint64(others[term, 1])
           total = _add_columns(total, columns, width, values[term], other, sequence_form)
           term += _ONE
@@ -139,7 +185,7 @@ def two_player_gradient(record: Gradient) -> None:
 def _add_squares(
   total: Any,
   factor: float,
-  arrays: PayoffArrays,
+  arrays: PatternArrays,
   pattern: int,
   width: int,
   first: int,
@@ -179,8 +225,8 @@ def _add_squares(
   return total
 
 
-@step(Gradient, single=False)
-def several_player_gradient(record: Gradient) -> None:
+@step(PatternGradient, single=False)
+def several_player_gradient(record: PatternGradient) -> None:
   """Multiplies patterns by the other players' strategies, for a vector of the player's types at a time."""
   player, arrays = record.player, record.arrays
   sequence_form, utility = record.sequence_form, record.utility
@@ -192,7 +238,7 @@ def several_player_gradient(record: Gradient) -> None:
     for row in range(runs[run, column.FIRST_ROW], runs[run, column.END_ROW]):
       total = full(0.0)
       for term in range(first_term, first_term + length):
-        pattern, other = np.uint64(others[term, column.PATTERN]), np.uint64(others[term, last])
+        pattern, other = np.uint64(others[term, PATTERN]), np.uint64(others[term, last])
         if nonzero_bits(load(sequence_form, other)) == _ZERO:
           continue
         width, first = np.uint64(others[term, last - _TWO]), np.uint64(others[term, last - _ONE])
@@ -220,4 +266,4 @@ def several_player_gradient(record: Gradient) -> None:
             total = _add_squares(total, weight, arrays, pattern, width, first, other, sequence_form)
           pattern += width
       first_term += length
-      store_first(utility, np.uint64(rows[row]), total, runs[run, column.TYPES])
+      store_first(utility, np.uint64(rows[row]), total, runs[run, TYPES])

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import (
+  AnyFloats,
   Bools,
   Float64s,
   Int64s,
@@ -26,11 +27,20 @@ from spiel_cfr._numba.arrays import (
   require_array,
 )
 from spiel_cfr._numba.simd import LANES
+from spiel_cfr._numba.steps import Step
 from spiel_cfr._util import files
-from spiel_cfr.games.payoffs import payoff_columns as column
-from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, rows_of
+from spiel_cfr.games.payoffs import runs as column
+from spiel_cfr.games.payoffs.payoff import Payoff, summed_scales
 from spiel_cfr.games.payoffs.private_types import LeafTensors, find_terms
-from spiel_cfr.games.payoffs.typed_gradient import several_player_gradient, two_player_gradient
+from spiel_cfr.games.payoffs.runs import rows_of
+from spiel_cfr.games.payoffs.typed_gradient import (
+  PATTERN,
+  WIDTH,
+  PatternArrays,
+  PatternGradient,
+  several_player_gradient,
+  two_player_gradient,
+)
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
@@ -76,12 +86,22 @@ class TypedPatterns(Payoff):
   """
 
   form = "typed patterns"
+  arrays: PatternArrays
 
-  def __init__(self, arrays: PayoffArrays) -> None:
-    """Takes the arrays that `build` or another constructor makes."""
+  def __init__(self, arrays: PatternArrays, single: PatternArrays | None = None) -> None:
+    """Takes the arrays that `build` or another constructor makes; `single` has those of a game in float32."""
     super().__init__(arrays)
-    two_players = len(arrays.players) == 2
-    self.gradient = two_player_gradient if two_players else several_player_gradient
+    self._single = single or arrays
+
+  def gradient_step(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> Step:
+    kernel = two_player_gradient if len(self.arrays.players) == 2 else several_player_gradient
+    arrays = self.arrays if utility.dtype == np.float64 else self._single
+    return kernel.on(PatternGradient(player, arrays, sequence_form, utility), utility.dtype)
+
+  def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
+    values, patterns = np.abs(self.arrays.values), np.abs(self.arrays.patterns)
+    absolute = TypedPatterns(self.arrays._replace(values=values, patterns=patterns))
+    return summed_scales(absolute, treeplexes, player)
 
   @property
   def num_leaves(self) -> int:
@@ -92,7 +112,7 @@ class TypedPatterns(Payoff):
     cls, tensors: LeafTensors, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
   ) -> "TypedPatterns":
     """Builds the form from the leaves by tensor, and payoffs of shape (leaves, players)."""
-    rows: list[Rows] = []
+    rows: list[PatternRows] = []
     pattern_squares: list[Int64s] = []
     squares: list[Float64s] = []
     num_listed = num_squares = 0
@@ -101,11 +121,11 @@ class TypedPatterns(Payoff):
       offsets = sequences - tensors.first[sequences]
       starts = sequences[(tensors.width[sequences] > 0) & (offsets % LANES == 0)]
       terms = find_terms(tensors, player, leaf_payoffs[:, player])
-      terms.others[:, column.PATTERN] += num_listed
+      terms.others[:, PATTERN] += num_listed
       lengths = np.diff(np.append(np.searchsorted(terms.rows, starts), len(terms.rows)))
       num_leaves = int(np.count_nonzero(leaf_payoffs[:, player]))
       bounds = tree.root, tree.end, num_leaves
-      rows.append(Rows(starts, lengths, terms.others, terms.factors, bounds))
+      rows.append(PatternRows(starts, lengths, terms.others, terms.factors, bounds))
       pattern_squares.append(terms.pattern_squares + 2 * num_squares)
       squares.append(terms.squares)
       num_listed += len(terms.pattern_squares)
@@ -119,13 +139,11 @@ class TypedPatterns(Payoff):
   @classmethod
   def of_squares(cls, double: "SquareRows", single: "SquareRows | None" = None) -> "TypedPatterns":
     """Builds the form for two players in float64, and in float32 if `single` is given."""
-    result = cls(_arranged(double))
-    if single is not None:
-      arrays = _arranged(single)
-      result._single_arrays = arrays._replace(
-        values=arrays.values.astype(np.float32), patterns=aligned(arrays.patterns, np.float32)
-      )
-    return result
+    if single is None:
+      return cls(_arranged(double))
+    arrays = _arranged(single)
+    values, patterns = arrays.values.astype(np.float32), aligned(arrays.patterns, np.float32)
+    return cls(_arranged(double), arrays._replace(values=values, patterns=patterns))
 
   def saved(self) -> files.Arrays:
     """Returns the patterns, and each player's rows sorted by sequence."""
@@ -153,7 +171,7 @@ class TypedPatterns(Payoff):
     num_squares = len(patterns) // LANES**2
     require(squares < 2 * num_squares, "squares are there")
     num_patterns = num_squares if num_players == 2 else len(squares)
-    rows: list[Rows] = []
+    rows: list[PatternRows] = []
     for player, tree in enumerate(treeplexes):
       names = ("starts", "lengths", "others", "values")
       starts, lengths, others, values = (arrays[f"{player}.{name}"] for name in names)
@@ -166,7 +184,7 @@ class TypedPatterns(Payoff):
       starts, lengths, others = (array.astype(np.int64) for array in (starts, lengths, others))
       _check_rows(starts, tree)
       _check_others(others, [*treeplexes[:player], *treeplexes[player + 1 :]], num_patterns)
-      rows.append(Rows(starts, lengths, others, values, bounds))
+      rows.append(PatternRows(starts, lengths, others, values, bounds))
     patterns = patterns.reshape(-1, LANES**2)
     return cls(_arranged(SquareRows(rows, patterns, _widths(patterns)), squares))
 
@@ -178,11 +196,11 @@ class TypedPatterns(Payoff):
     two_players = columns.shape[1] == 2
     num_squares = columns[:, 1:-1:2].prod(axis=1)
     if two_players:
-      num_squares *= max(1, -(-int(self.arrays.runs[:, column.WIDTH].max(initial=0)) // LANES))
+      num_squares *= max(1, -(-int(self.arrays.runs[:, WIDTH].max(initial=0)) // LANES))
     # `term`, `combination` and `squares` have an element for each square of each term.
     term = np.repeat(np.arange(len(columns)), num_squares)
     combination = concatenated_ranges(np.zeros_like(num_squares), num_squares)
-    squares = columns[term, column.PATTERN] + combination
+    squares = columns[term, PATTERN] + combination
     if not two_players:
       squares = self.arrays.squares[squares] >> 1
     factors = self.arrays.values[terms[term]]
@@ -209,13 +227,13 @@ class TypedPatterns(Payoff):
       int64 (rows,), the first sequence of each row; int64 (rows,), its number of terms; int64 (terms,), all terms, row
       by row.
     """
-    starts, lengths, first_term = rows_of(self.arrays, player)
+    starts, lengths, first_term = rows_of(*self.arrays[:3], player)
     order = np.argsort(starts)
     terms = first_term + concatenated_ranges(range_starts(lengths)[order], lengths[order])
     return starts[order], lengths[order], terms
 
 
-class Rows(NamedTuple):
+class PatternRows(NamedTuple):
   """One player's rows, before they are arranged in runs.
 
   Attributes:
@@ -237,20 +255,20 @@ class SquareRows(NamedTuple):
   """All players' rows, and the squares of their patterns.
 
   Attributes:
-    rows: list of `Rows`, one for each player.
+    rows: list of `PatternRows`, one for each player.
     squares: float64 (squares, LANES * lanes). The squares. Each has `LANES` columns of `lanes` elements, column by
       column. With two players, two consecutive squares may be one pattern.
     widths: int64 (squares,). The number of columns of the pattern that begins at each square.
     lanes: int. The number of elements of a column, one for each of the player's types.
   """
 
-  rows: Sequence[Rows]
+  rows: Sequence[PatternRows]
   squares: Float64s
   widths: Int64s
   lanes: int = LANES
 
 
-def _run_keys(rows: Rows, square_rows: SquareRows) -> Int64s:
+def _run_keys(rows: PatternRows, square_rows: SquareRows) -> Int64s:
   """Returns the properties that are the same for all rows of a run, int64 (5, rows).
 
   The lines are the number of terms, the number of types, the width of patterns, the first pattern and the last. Both
@@ -262,7 +280,7 @@ def _run_keys(rows: Rows, square_rows: SquareRows) -> Int64s:
   if len(square_rows.rows) > 2:
     keys[_WIDTH] = square_rows.lanes
     return keys
-  patterns, first_term = rows.others[:, column.PATTERN], range_starts(rows.lengths)
+  patterns, first_term = rows.others[:, PATTERN], range_starts(rows.lengths)
   has_terms, has_few = rows.lengths > 0, (rows.lengths == 1) | (rows.lengths == 2)
   if has_terms.any():
     widths = square_rows.widths[patterns]
@@ -275,7 +293,7 @@ def _run_keys(rows: Rows, square_rows: SquareRows) -> Int64s:
 
 def _arranged(
   square_rows: SquareRows, pattern_squares: npt.NDArray[Any] = _NO_SQUARES
-) -> PayoffArrays:
+) -> PatternArrays:
   """Arranges all players' rows in runs, see `TypedPatterns`; `pattern_squares` become its `squares`."""
   sorts_rows = len(square_rows.rows) == 2 and square_rows.squares.nbytes <= _CACHED
   players, runs, starts, terms = [], [], [], []
@@ -301,7 +319,7 @@ def _arranged(
     num_terms += len(rows.others)
   term_order = np.concatenate(terms)
   others = np.concatenate([rows.others for rows in square_rows.rows])
-  return PayoffArrays(
+  return PatternArrays(
     players=np.array(players, np.uint64),
     runs=np.concatenate(runs).astype(np.uint64),
     rows=np.concatenate(starts).astype(np.uint32),
@@ -342,7 +360,7 @@ def _check_others(others: Int64s, other_trees: Sequence[Treeplex], num_patterns:
     num_squares *= width
   # Kernels read a whole vector of the last two players' types.
   require(not outer or others[:, -3] <= LANES, "rows are cut")
-  require(others[:, column.PATTERN] + num_squares <= num_patterns, "patterns are there")
+  require(others[:, PATTERN] + num_squares <= num_patterns, "patterns are there")
   first = others[:, -1]
   require(
     (first >= last.root) & (first + LANES <= last.end), "others' rows are in their treeplexes"

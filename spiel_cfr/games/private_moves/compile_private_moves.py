@@ -1,14 +1,13 @@
 """Compilation of games in private moves form: worlds, their split, the choice of a cut, and the walk."""
 
 import dataclasses
-import functools
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.arrays import Float64s, Int32s
 from spiel_cfr._util import arguments, memory
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
@@ -21,15 +20,14 @@ from spiel_cfr.games.openspiel.game_size import (
 )
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
-from spiel_cfr.games.private_moves.core_histories import ROOT, walk_core_histories
+from spiel_cfr.games.private_moves.core_histories import ROOT, CoreHistories, walk_core_histories
 from spiel_cfr.games.private_moves.cores import Split, split
 from spiel_cfr.games.private_moves.infoset_states import InfosetStates, PlayerInfosets
 from spiel_cfr.games.private_moves.infostate_checks import check_infostates
 from spiel_cfr.games.private_moves.private_moves_game import PrivateMovesGame
 from spiel_cfr.games.private_moves.rectangles import DiscoveredRows, Rectangles, placed_rectangles
-from spiel_cfr.games.private_moves.shared_rectangles import SharedRectangles
 from spiel_cfr.games.private_moves.subgames import SharedSubgames
-from spiel_cfr.games.private_moves.trunk import Cut, choose_cut
+from spiel_cfr.games.private_moves.trunk import choose_cut
 from spiel_cfr.games.private_moves.world_checks import check_worlds
 from spiel_cfr.games.private_moves.world_keys import WorldKeys, candidates, checked
 from spiel_cfr.games.private_moves.worlds import TERMINAL, Worlds, find_worlds, sample_worlds
@@ -140,55 +138,50 @@ def compile_view(
   cut = choose_cut(worlds, parts, max_bytes, depth)
   del worlds
   memory.give_back()
-  return _walked(view, facts, parts, cut, max_core_histories, max_bytes, progress)
-
-
-def _walked(
-  view: GameView,
-  facts: GameFacts,
-  parts: Split,
-  cut: Cut | None,
-  max_core_histories: int | None,
-  max_bytes: int,
-  progress: bool,
-) -> PrivateMovesGame:
-  """Walks core histories and returns the game. With a cut, subgames are shared below it."""
   starts = ROOT if cut is None else cut.start_of_subgame
   most = max_core_histories if cut is None else None
   walked = walk_core_histories(parts, starts, most, max_bytes, progress)
   memory.give_back()
-  action_of_event = parts.cores.event_action
-  if cut is None:
-    num_states, num_terminals = int(walked.num_states.sum()), int(walked.num_terminals.sum())
+  found = _WholeGame(parts, walked) if cut is None else SharedSubgames(cut, parts, walked)
+  (first, second), chance_action, chance_before = found.infosets(parts.cores.event_action)
+  states = InfosetStates((first, second), parts.action_lists, chance_action, chance_before)
+  num_states, num_terminals = found.history_counts
+  facts = dataclasses.replace(facts, num_states=num_states, num_terminals=num_terminals)
+  return PrivateMovesGame(
+    facts, states, walked.num_core_histories, found.payoff, cut is not None, view
+  )
+
+
+class _WholeGame:
+  """Infosets and payoffs of a game without a cut, before they are laid out; see also `SharedSubgames`."""
+
+  def __init__(self, split: Split, walked: CoreHistories) -> None:
+    """Takes cores and sights, and the walk of the game."""
+    self._split, self._walked = split, walked
+
+  @property
+  def history_counts(self) -> tuple[int, int]:
+    """The numbers of all histories and of terminal histories."""
+    return int(self._walked.num_states.sum()), int(self._walked.num_terminals.sum())
+
+  def infosets(self, action_of_event: Int32s) -> tuple[list[PlayerInfosets], Int32s, Int32s]:
+    """Returns each player's infosets, the last action of each path of chance, and the path before that action."""
     players = [
       PlayerInfosets(
         rows.parent, legal[rows.seen].astype(np.int32), rows.opponent_sequence, rows.chance_path
       )
-      for rows, legal in zip(walked.players, parts.legal, strict=True)
+      for rows, legal in zip(self._walked.players, self._split.legal, strict=True)
     ]
-    chance_action, chance_before = action_of_event[walked.chance_event], walked.chance_before
-    rows0, rows1 = (
+    return players, action_of_event[self._walked.chance_event], self._walked.chance_before
+
+  def payoff(self, placements: Sequence[Placement]) -> Rectangles:
+    """Returns the payoffs, given the layout of both players' infosets."""
+    walked = self._walked
+    first, second = (
       DiscoveredRows(rows.classes, rows.row_end, rows.entries, row_of_rectangle)
       for rows, row_of_rectangle in zip(walked.players, walked.rows, strict=True)
     )
-    place_payoff: Callable[[list[Placement]], Rectangles | SharedRectangles] = functools.partial(
-      placed_rectangles, (rows0, rows1), walked.payoffs[:, walked.payoff]
-    )
-  else:
-    shared = SharedSubgames(cut, parts, walked)
-    players, chance_action, chance_before = shared.infosets(action_of_event)
-    num_states, num_terminals = shared.history_counts
-    place_payoff = shared.payoff
-  states = InfosetStates(
-    players=(players[0], players[1]),
-    action_lists=parts.action_lists,
-    chance_action=chance_action,
-    chance_before=chance_before,
-  )
-  facts = dataclasses.replace(facts, num_states=num_states, num_terminals=num_terminals)
-  return PrivateMovesGame(
-    facts, states, walked.num_core_histories, place_payoff, cut is not None, view
-  )
+    return placed_rectangles((first, second), walked.payoffs[:, walked.payoff], placements)
 
 
 def _find(

@@ -111,10 +111,9 @@ class PrivateMovesGame(CompiledGame):
   @property
   def _places(self) -> list[Int64s]:
     """For each player, the place of each sequence among its sequences in the layout, in order of discovery."""
-    sequences = np.split(self.all_action_sequences, [len(self.actions[0])])
     return [
-      np.append(0, of_player - tree.root)
-      for of_player, tree in zip(sequences, self.treeplexes, strict=True)
+      np.append(0, infosets.action_sequences.astype(np.int64) - tree.root)
+      for infosets, tree in zip(self.infosets, self.treeplexes, strict=True)
     ]
 
   def __getstate__(self) -> dict[str, Any]:
@@ -142,9 +141,8 @@ class PrivateMovesGame(CompiledGame):
       infostates=OfInfosets(len(placement.position), names),
       actions=self._states.actions(player),
       num_actions=self._states.num_actions(player),
+      action_sequences=placement.treeplex.sequences_at(placement.position).astype(np.uint32),
       position=placement.position,
-      first_sequence=placement.first_sequence,
-      stride=placement.stride,
     )
 
   def first_states(self, player: int | None = None) -> Sequence[Any]:
@@ -180,7 +178,7 @@ class PrivateMovesGame(CompiledGame):
   def digest(self) -> str:
     """SHA-256 of the treeplexes, the rectangles and the actions."""
     digest = hashlib.sha256(repr((self.payoff_range, self._states.action_lists)).encode())
-    arrays = [self._payoff.arrays.values]
+    arrays: list[Any] = [self._payoff.payoffs.ravel()]
     for player, infosets in enumerate(self._states.players):
       arrays += [infosets.parent, infosets.legal, *self._payoff.row_arrays(player)]
     for array in arrays:

@@ -11,9 +11,10 @@ no row.
 """
 
 import abc
+import copy
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -29,8 +30,8 @@ from spiel_cfr._numba.arrays import (
 )
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Count, Doubles, Indices
-from spiel_cfr._numba.steps import Chain, Step, step
-from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
+from spiel_cfr._numba.steps import Step, step
+from spiel_cfr.games.payoffs.payoff import Payoff, summed_scales
 from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
 from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex
 
@@ -158,16 +159,27 @@ def rectangle_gradient(record: RectangleGradient) -> None:
     record.utility[record.root + sequence] = by_class[rows.class_of_sequence[sequence]]
 
 
+class PairArrays(NamedTuple):
+  """The payoffs of `PairPayoff`.
+
+  Attributes:
+    payoffs: float64 (2, payoffs). The payoffs of both players, weighted by chance.
+  """
+
+  payoffs: Float64s
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    return unpickled, (PairArrays, *self)
+
+
 class PairPayoff(Payoff):
   """Base class of the two forms of payoffs of games in private moves form: `Rectangles` and `SharedRectangles`."""
 
+  arrays: PairArrays
+
   def __init__(self, payoffs: Float64s) -> None:
     """Takes payoffs of both players, weighted by chance, shape (2, payoffs). Subclasses define their order."""
-    # The kernels read rows and `values`; the tables of other forms stay empty.
-    empty = np.zeros(0, np.uint32)
-    super().__init__(
-      PayoffArrays(NO_PLAYERS, NO_PLAYERS, empty, empty.reshape(0, 0), payoffs.ravel())
-    )
+    super().__init__(PairArrays(np.ascontiguousarray(payoffs)))
 
   @property
   @abc.abstractmethod
@@ -181,7 +193,13 @@ class PairPayoff(Payoff):
   @property
   def payoffs(self) -> Float64s:
     """The payoffs of both players, weighted by chance, shape (2, payoffs)."""
-    return self.arrays.values.reshape(2, -1)
+    return self.arrays.payoffs
+
+  def _absolute(self) -> Self:
+    """Returns the same form with absolute payoffs."""
+    result = copy.copy(self)
+    result.arrays = PairArrays(np.abs(self.payoffs))
+    return result
 
   def _check_num_leaves(self) -> None:
     if self.num_leaves > _MOST_LEAVES:
@@ -194,16 +212,14 @@ class PairPayoff(Payoff):
   @functools.cached_property
   def _totals(self) -> tuple[Float64s, Float64s]:
     """For each player, the sum of the absolute payoffs at each of its sequences."""
-    absolute = self.arrays._replace(values=np.abs(self.arrays.values))
-    result = np.zeros(self._end), np.zeros(self._end)
-    Chain(
-      self.gradient_step(player, np.ones(self._end), result[player], absolute) for player in (0, 1)
-    ).run()
+    absolute, result = self._absolute(), (np.zeros(self._end), np.zeros(self._end))
+    for player in (0, 1):
+      absolute.gradient_into(player, np.ones(self._end), result[player])
     return result
 
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Bounds counterfactual utilities by the sum of absolute payoffs that can follow: `infoset_scales`."""
-    return self.infoset_scales(treeplexes, player)
+    """Bounds counterfactual utilities by the sum of absolute payoffs that can follow, see `summed_scales`."""
+    return summed_scales(self._absolute(), treeplexes, player)
 
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds the spectral norm of the payoff matrix: the root of the largest row sum times the largest column sum."""
@@ -219,7 +235,6 @@ class Rectangles(PairPayoff):
   """
 
   form = "rectangles"
-  gradient = rectangle_gradient
 
   def __init__(self, rows: tuple[Rows, Rows], payoffs: Float64s) -> None:
     """Takes the rows, and each player's payoff of each pair of sequences, shape (2, rectangles)."""
@@ -250,37 +265,22 @@ class Rectangles(PairPayoff):
     """Memory of the arrays, in bytes."""
     return self.payoffs.nbytes + sum(array.nbytes for rows in self.rows for array in rows)
 
-  def gradient_step(
-    self,
-    player: int,
-    sequence_form: AnyFloats,
-    utility: AnyFloats,
-    arrays: PayoffArrays | None = None,
-  ) -> Step:
-    """Returns the step that computes a gradient.
-
-    Args:
-      player: the player.
-      sequence_form: float64 (sequences,). The strategy of the opponent.
-      utility: float64 (sequences,). The gradient is written to the player's sequences.
-      arrays: if given, payoffs that are used instead of the game's, in its field `values`.
-    """
+  def gradient_step(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> Step:
     rows, opponent_rows = self.rows[player], self.rows[1 - player]
-    payoffs = self.payoffs if arrays is None else arrays.values.reshape(2, -1)
     num_classes = max(1 + int(side.class_of_sequence.max(initial=0)) for side in self.rows)
     record = RectangleGradient(
       rows=rows,
       root=self._roots[player],
       opponent_rows=opponent_rows,
       opponent_root=self._roots[1 - player],
-      payoffs=payoffs[player],
+      payoffs=self.payoffs[player],
       sequence_form=sequence_form,
       utility=utility,
       by_class=np.zeros(num_classes),
       by_row=np.zeros(len(rows.first_entry_of_row) - 1),
       by_opponent_row=np.zeros(len(opponent_rows.first_entry_of_row) - 1),
     )
-    return self.gradient.on(record)
+    return rectangle_gradient.on(record)
 
   def leaves(self, player: int) -> Leaves:
     """Lists the pairs of sequences with a payoff for a player.

@@ -19,7 +19,6 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Integers, Uint3
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Count, Doubles, Indices, Line
 from spiel_cfr._numba.steps import Step, step
-from spiel_cfr.games.payoffs.payoff import PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
 from spiel_cfr.games.private_moves.rectangles import PairPayoff, add_to_row, sum_of_row
 from spiel_cfr.games.private_moves.shared_rows import SharedRows, SubgameRows, lengths, owners
@@ -204,7 +203,6 @@ class SharedRectangles(PairPayoff):
   """
 
   form = "shared rectangles"
-  gradient = shared_gradient
 
   def __init__(
     self,
@@ -265,16 +263,8 @@ class SharedRectangles(PairPayoff):
     )
     return sum(array.nbytes for array in arrays)
 
-  def gradient_step(
-    self,
-    player: int,
-    sequence_form: AnyFloats,
-    utility: AnyFloats,
-    arrays: PayoffArrays | None = None,
-  ) -> Step:
-    """Returns the step that computes a gradient; `arrays` may replace the payoffs, as `values`."""
+  def gradient_step(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> Step:
     rows, opponent_rows = self.rows[player], self.rows[1 - player]
-    payoffs = self.payoffs if arrays is None else arrays.values.reshape(2, -1)
     begin, end = self._bounds[player]
     most_classes = max(_longest(side.in_subgames.first_class_of_subgame) for side in self.rows)
     record = SharedGradient(
@@ -286,14 +276,14 @@ class SharedRectangles(PairPayoff):
       reach_of_group=self.reach_of_group,
       first_rectangle_of_subgame=self.first_rectangle_of_subgame,
       payoff=self.payoff,
-      payoffs=payoffs[player],
+      payoffs=self.payoffs[player],
       sequence_form=sequence_form,
       utility=utility,
       by_class=np.zeros(1 + most_classes),
       by_row=np.zeros(_longest(rows.in_subgames.first_row_of_subgame)),
       by_opponent_row=np.zeros(_longest(opponent_rows.in_subgames.first_row_of_subgame)),
     )
-    return self.gradient.on(record)
+    return shared_gradient.on(record)
 
   def leaves(self, player: int) -> Leaves:
     """Lists the pairs of sequences.

@@ -24,6 +24,7 @@ from spiel_cfr._numba.arrays import (
   Integers,
   Uint32s,
   Uint64s,
+  concatenated_ranges,
   pieces,
   taken,
 )
@@ -91,6 +92,12 @@ class Treeplex:
     result: Int64s = np.repeat(groups[:, ACTIONS], groups[:, COUNT])
     return result
 
+  @property
+  def first_sequences(self) -> Int64s:
+    """The sequence of action 0 of each infoset, in layout order."""
+    groups = self.groups.astype(np.int64)
+    return concatenated_ranges(groups[:, FIRST_SEQUENCE], groups[:, COUNT])
+
   @functools.cached_property
   def last_choices(self) -> Uint32s:
     """The player's last choice on the way to each sequence, uint32 (end - root,).
@@ -103,6 +110,18 @@ class Treeplex:
       if len(sequences) == 1:
         result[sequences[0] - self.root] = result[self.parent[infosets] - self.root]
     return result
+
+  def sequences_at(self, position: Uint32s) -> Int64s:
+    """Returns the sequences of the actions of some infosets, end to end.
+
+    Args:
+      position: the index of each infoset in layout order, counted from the player's first infoset.
+    """
+    groups, num_actions = self.groups.astype(np.int64), self.infoset_actions[position]
+    stride = np.repeat(groups[:, STRIDE], groups[:, COUNT])[position]
+    action = concatenated_ranges(np.zeros_like(num_actions), num_actions)
+    first = np.repeat(self.first_sequences[position], num_actions)
+    return first + action * np.repeat(stride, num_actions)
 
   def infoset_groups(self) -> Iterator[tuple[Int64s, slice]]:
     """Yields each group's sequences, shape (actions, infosets), and its slice of the player's infosets."""
@@ -124,15 +143,11 @@ class Placement(NamedTuple):
     treeplex: Treeplex. The treeplex.
     sequences: uint32 (sequences,). The number in the layout of each sequence, in the order of discovery.
     position: uint32 (infosets,). The index in layout order of each infoset, in the order of discovery.
-    first_sequence: uint32 (infosets,). The sequence of each infoset's action 0.
-    stride: uint32 (infosets,). The distance from each action's sequence to the next action's.
   """
 
   treeplex: Treeplex
   sequences: Uint32s
   position: Uint32s
-  first_sequence: Uint32s
-  stride: Uint32s
 
 
 def build_treeplex(
@@ -171,9 +186,7 @@ def build_treeplex(
   num_actions = _narrow(num_actions)
   del infoset_of_sequence
 
-  position, first_sequence, stride, layout_parent = (
-    np.zeros(num_infosets, np.uint32) for _ in range(4)
-  )
+  position, layout_parent = np.zeros((2, num_infosets), np.uint32)
   groups: list[tuple[int, int, int, int, int, int]] = []
   end, num_laid_out = root + 1, 0
   for level in range(1 + int(depth.max(initial=0))):
@@ -189,8 +202,6 @@ def build_treeplex(
       first = -(-end // LINE) * LINE
       for piece in pieces(count):
         infosets, column = group[piece], np.arange(piece.start, piece.stop)
-        first_sequence[infosets] = first + column
-        stride[infosets] = length
         position[infosets] = num_laid_out + column
         layout_parent[num_laid_out + column] = sequences[parents[infosets]]
         action_0 = first_action[infosets]
@@ -207,7 +218,7 @@ def build_treeplex(
     groups=np.array(groups, np.uint64).reshape(-1, COLUMNS),
     parent=layout_parent,
   )
-  return Placement(treeplex, sequences, position, first_sequence, stride)
+  return Placement(treeplex, sequences, position)
 
 
 def _state_order(parents: Uint32s, states: Int64s) -> Int64s:

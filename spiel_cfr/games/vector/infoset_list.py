@@ -60,11 +60,13 @@ def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
     visit(state, 0, offset_by_kind.tolist())
   nodes, offsets = np.array(node_list, np.int64), np.array(offset_list, np.int64)
   counts = tree.num_actions[nodes].astype(np.int64)
+  action = concatenated_ranges(np.zeros_like(counts), counts)
+  sequences = np.repeat(layout.first[nodes] + offsets, counts)
+  sequences += action * np.repeat(layout.stride[nodes].astype(np.int64), counts)
   return Infosets(
     infostates=names,
     actions=tree.action[concatenated_ranges(tree.first_edge[nodes], counts)].astype(np.int64),
     num_actions=counts,
+    action_sequences=sequences.astype(np.uint32),
     position=(layout.infoset[nodes] - layout.first_infosets[player, 0] + offsets).astype(np.uint32),
-    first_sequence=(layout.first[nodes] + offsets).astype(np.uint32),
-    stride=layout.stride[nodes].astype(np.uint32),
   )

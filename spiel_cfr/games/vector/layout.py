@@ -33,7 +33,7 @@ PART_SEQUENCES = 500_000
 FEWEST_PARTS = 8
 
 
-class Cut(NamedTuple):
+class PartNumbers(NamedTuple):
   """A cut of a public tree into parts. Part 0 is the trunk, which has the root; the others are below it.
 
   Attributes:
@@ -50,7 +50,7 @@ class Layout:
 
   Attributes:
     tree: PublicTree. The public tree.
-    cut: Cut. The part of each node and terminal.
+    cut: PartNumbers. The part of each node and terminal.
     num_parts: int. The number of parts.
     first: uint32 (nodes,). The first sequence of the row of action 0 at each node.
     stride: uint32 (nodes,). The distance from each action's row to the next action's.
@@ -63,10 +63,10 @@ class Layout:
     first_infosets: int64 (players, parts + 1). The first infoset of each part, then one past the last.
   """
 
-  def __init__(self, tree: PublicTree, cut: Cut | None = None) -> None:
+  def __init__(self, tree: PublicTree, cut: PartNumbers | None = None) -> None:
     """Numbers both players' sequences and infosets; without a cut, in one part."""
     self.tree = tree
-    self.cut = cut or Cut(
+    self.cut = cut or PartNumbers(
       np.zeros(tree.num_nodes, np.int32), np.zeros(tree.num_terminals, np.int32)
     )
     self.num_parts = 1 + max(int(part_numbers.max(initial=0)) for part_numbers in self.cut)
@@ -244,7 +244,7 @@ def lay_out(tree: PublicTree, in_parts: bool) -> Layout:
   return Layout(tree, public_subtrees(tree, most) if in_parts else None)
 
 
-def public_subtrees(tree: PublicTree, most: int) -> Cut:
+def public_subtrees(tree: PublicTree, most: int) -> PartNumbers:
   """Returns a cut: the largest subtrees of at most `most` sequences, and neighbors joined to parts of that size."""
   size = tree.num_sequences
   parent, levels = tree.node_of_edge[tree.edge_above], tree.levels()
@@ -259,4 +259,4 @@ def public_subtrees(tree: PublicTree, most: int) -> Cut:
   result[roots] = 1 + np.unique(part, return_inverse=True)[1]
   for level in levels[1:]:
     result[level] = np.maximum(result[level], result[parent[level]])
-  return Cut(result, result[tree.node_of_terminal])
+  return PartNumbers(result, result[tree.node_of_terminal])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, concatenated_ranges
 from spiel_cfr._numba.simd import LANES, MOST_LANES
 from spiel_cfr.games.payoffs.private_types import leading, rounded
-from spiel_cfr.games.payoffs.typed_patterns import Rows, SquareRows, TypedPatterns
+from spiel_cfr.games.payoffs.typed_patterns import PatternRows, SquareRows, TypedPatterns
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import Numbering
 from spiel_cfr.games.vector.public_tree import NO_EDGE, PLAYERS
@@ -136,7 +136,7 @@ class TypedTerminals:
 
   def _rows(
     self, player: int, numberings: Sequence[Numbering], terminals: Int64s, squares: Squares
-  ) -> Rows:
+  ) -> PatternRows:
     """Returns a player's rows of a part, with the pieces of some terminals' matrices."""
     layout, numbering = self._layout, numberings[player]
     rows = [numberings[owner].row(layout, self._above[owner, terminals]) for owner in PLAYERS]
@@ -149,7 +149,7 @@ class TypedTerminals:
     starts = self._starts(numbering, squares.lanes)
     order = np.argsort(own_sequence, kind="stable")
     ends = np.append(np.searchsorted(own_sequence[order], starts), len(own_sequence))
-    return Rows(
+    return PatternRows(
       starts=starts,
       lengths=np.diff(ends),
       others=np.stack([pattern[order], other_sequence[order]], axis=1),
