@@ -237,7 +237,7 @@ class FullWidthSolver(WarmStartableSolver):
     regrets: Float64s = self._runtime.loop.arrays.action_state_in_game_order()[0]
     return regrets[self.compiled_game.all_action_sequences]
 
-  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[Any] | None = None) -> None:
     if self.iteration:
       raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")
     against_best = self._opponents == "best_response"

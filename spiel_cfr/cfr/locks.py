@@ -1,6 +1,7 @@
 """Node locking: infosets at which a full-width solver keeps a given strategy."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ def part_to_lock(
   solver: str,
   game: CompiledGame,
   policy: open_spiel.AnyPolicy,
-  infostates: Iterable[str] | None,
+  infostates: Iterable[Any] | None,
   against_best_responses: bool,
 ) -> tuple[Mask, Float64s]:
   """Checks a request to lock a policy, and returns the infosets and probabilities to lock.
@@ -25,7 +26,7 @@ def part_to_lock(
     solver: the name of the solver in messages.
     game: the game.
     policy: the policy to lock, see `policies.locked.locked_part`.
-    infostates: the infosets to lock; None for those of a mapping.
+    infostates: the infosets to lock, see `locked_part`.
     against_best_responses: whether the solver's opponents are best responses.
 
   Returns:

@@ -295,7 +295,7 @@ class Restarted(Solver):
       self._num_loads += 1
     return planned
 
-  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[Any] | None = None) -> None:
     self._runtime.solver.lock(policy, infostates)
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
