@@ -90,7 +90,7 @@ class PublicGame(PublicTreeGame):
 
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
     """Returns the function that builds the payoffs of a part."""
-    return functools.partial(PokerTerminals.build, self.tree, layout, above)
+    return functools.partial(PokerTerminals, self.tree, layout, above)
 
   @property
   def size(self) -> str:

@@ -40,4 +40,4 @@ class CompiledRiver(PublicTreeGame):
     )
 
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
-    return functools.partial(PokerTerminals.build, self.tree, layout, above)
+    return functools.partial(PokerTerminals, self.tree, layout, above)
