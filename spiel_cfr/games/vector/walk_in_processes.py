@@ -97,8 +97,8 @@ def walk_typed_tree(
   *,
   max_nodes: int,
   max_bytes: int,
-  progress: bool = True,
-  num_processes: int = 1,
+  progress: bool,
+  num_processes: int,
 ) -> TypedTree:
   """Walks the public tree of a game of private types, with the states of all its deals.
 
