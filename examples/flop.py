@@ -67,6 +67,8 @@ _OUTPUT_DIR = flags.DEFINE_string(
   "output_dir", "results", "folder of solutions, pages, tables and pictures; empty to write none"
 )
 
+# The decisions of OOP and of IP that are reported.
+_DECISIONS = ("first", "after a check")
 # Iterations between two evaluations, each of which takes as long as two iterations.
 _EVERY = 20
 
@@ -200,17 +202,16 @@ def compare(boards: list[str]) -> None:
 def write_table(boards: list[str], all_reports: list[list[HandReport]], path: pathlib.Path) -> None:
   """Writes the hand classes of all boards, with a column for each action."""
   actions = list(dict.fromkeys(name for report in all_reports[0] for name in report.actions))
-  fixed = ["board", "player", "kind", "class", "combos", "EV", "equity"]
+  fixed = ["board", "player", "decision", "kind", "class", "combos", "EV", "equity"]
   with path.open("w", newline="") as file:
     table = csv.DictWriter(file, [*fixed, *actions])
     table.writeheader()
     for board, of_board in zip(boards, all_reports, strict=False):
-      for report in of_board:
+      for decision, report in zip(_DECISIONS, of_board, strict=True):
         for line in report.classes:
+          names = board, report.player, decision, line.kind, line.name
           numbers = f"{line.combos:z.4g}", f"{line.ev:z.3f}", f"{line.equity:z.4f}"
-          row = dict(
-            zip(fixed, (board, report.player, line.kind, line.name, *numbers), strict=True)
-          )
+          row = dict(zip(fixed, (*names, *numbers), strict=True))
           for name, share in zip(report.actions, line.frequencies.tolist(), strict=True):
             row[name] = f"{share:z.4f}"
           table.writerow(row)
@@ -226,17 +227,17 @@ def draw(boards: list[str], all_reports: list[list[HandReport]], path: pathlib.P
   names = boards[: len(all_reports)]
   for player, color in enumerate(("tab:blue", "tab:orange")):
     whole = [of_board[player].classes[0] for of_board in all_reports]
-    label = all_reports[0][player].player
+    label = f"{all_reports[0][player].player} {_DECISIONS[player]}"
     shares = [100 * summary.ev / _POT.value for summary in whole]
-    panels[0].plot(names, shares, "o-", color=color, label=f"EV of {label}")
+    panels[0].plot(names, shares, "o", color=color, label=f"{label}: EV")
     equities = [100 * summary.equity for summary in whole]
-    panels[0].plot(names, equities, "x--", color=color, label=f"equity of {label}")
+    panels[0].plot(names, equities, "x", color=color, label=f"{label}: equity")
     bottom = [0.0] * len(all_reports)
     for index, action in enumerate(all_reports[0][player].actions):
       heights = [100 * float(summary.frequencies[index]) for summary in whole]
       panels[1 + player].bar(names, heights, bottom=bottom, label=action)
       bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
-    panels[1 + player].set_ylabel(f"{label}{' after a check' if player else ' first'}, %")
+    panels[1 + player].set_ylabel(f"{label}, %")
   panels[0].set_ylabel("percent of the pot")
   for panel in panels:
     panel.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")

@@ -2,12 +2,13 @@ r"""Compares this library with postflop-solver, another solver of hold'em: the s
 
     python examples/postflop_solver.py                     # prints what docs/postflop_solver.jsonl has, and draws it
     python examples/postflop_solver.py --trees=river,turn  # measures this library again on two trees
+    python examples/postflop_solver.py --trees=turn --threads=2  # two threads; the file keeps one thread
 
 The file contains the measurements of both solvers, with the processor, the versions and the compiler. With `--program`,
 both solvers are measured, a few iterations of each in turn, and the file is written again. The program is a harness
 around postflop-solver; `Peer` has the lines that it reads and prints.
 
-Seconds are CPU seconds of one thread. The time of an iteration is the smallest over the periods between two
+Seconds are CPU seconds, summed over threads. The time of an iteration is the smallest over the periods between two
 evaluations, since other programs disturb this period least. The seconds to a target are this time multiplied by the
 number of iterations. Between two evaluations, the logarithm of exploitability is interpolated.
 """
@@ -74,6 +75,7 @@ _MARKS = [10, 20, 30, 40, 60, 80, 100, 130, 160, 200, 250, 320, 400, 500, 640, 8
 _TREES = flags.DEFINE_list("trees", [], f"trees to measure, of {', '.join(TREES)}")
 _TARGET = flags.DEFINE_float("target", 0.1, "exploitability at the end, in percent of the pot", 0.0)
 _PROGRAM = flags.DEFINE_string("program", None, "harness of postflop-solver, to measure it too")
+_THREADS = flags.DEFINE_integer("threads", 1, "threads of each solver, on turns and flops", 1)
 _BUILT = flags.DEFINE_string("built", "", "the harness's commit and compiler, for the file")
 _PICTURE = flags.DEFINE_string(
   "picture", "results/postflop_solver.png", "file of the picture; empty for none"
@@ -139,13 +141,16 @@ class Ours:
     small = ranges.endgame("AA,KK", "QQ", board=tree.board, pot=tree.pot, stack=tree.stack)
     sizes = poker.bet_sizes(tree.bets, tree.raises)
     options: dict[str, Any] = {"dtype": "float32", "merge_suits": True}
+    threads: dict[str, Any] = {}
+    if _THREADS.value > 1:
+      threads = {"partitioned": True, "num_threads": _THREADS.value}
     for partitioned in {False, len(tree.board) < 10}:
       game = poker.compile_public_game(small, sizes, partitioned=partitioned, **options)
       spiel_cfr.DCFRSolver(game).prepare()
     self.about = {**environment.machine(), **environment.versions()}
     self._tree, began = tree, time.process_time()
     endgame = ranges.endgame(tree.oop, tree.ip, board=tree.board, pot=tree.pot, stack=tree.stack)
-    self._game = poker.compile_public_game(endgame, sizes, **options)
+    self._game = poker.compile_public_game(endgame, sizes, **options, **threads)
     self._solver = spiel_cfr.DCFRSolver(self._game)
     self._solver.run(1)
     self.memory = self._game.memory_estimate()
@@ -162,7 +167,7 @@ class Ours:
 
 
 class Peer:
-  """A harness of postflop-solver, float32 and one thread, which answers lines of text.
+  """A harness of postflop-solver in float32, which answers lines of text.
 
   Arguments: OOP's range, IP's range, flop, turn or -, river or -, pot, stack, bets, raises. At first it prints
   "built", wall seconds, CPU seconds, bytes. Then it reads and answers
@@ -175,7 +180,7 @@ class Peer:
     cards = tree.board[:6], tree.board[6:8] or "-", tree.board[8:] or "-"
     arguments = tree.oop, tree.ip, *cards, tree.pot, tree.stack, tree.bets, tree.raises
     self._process = subprocess.Popen(
-      ["env", "RAYON_NUM_THREADS=1", program, *map(str, arguments)],
+      ["env", f"RAYON_NUM_THREADS={_THREADS.value}", program, *map(str, arguments)],
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,
       text=True,
@@ -219,7 +224,7 @@ def compare() -> None:
   for name in _TREES.value:
     for curve in measure(name):
       curves[name, curve.solver] = curve
-      if _PROGRAM.value:
+      if _PROGRAM.value and _THREADS.value == 1:
         lines = [json.dumps(curve._asdict()) + "\n" for curve in curves.values()]
         _RECORD.write_text("".join(lines))
   chosen = {key: curve for key, curve in curves.items() if key[0] in (_TREES.value or TREES)}

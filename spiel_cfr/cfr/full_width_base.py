@@ -124,7 +124,7 @@ class FullWidthBase(WarmStartMixin, Solver):
 
   # Locks.
 
-  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[Any] | None = None) -> None:
     game = self.compiled_game
     if self.iteration:
       raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")

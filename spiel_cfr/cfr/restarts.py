@@ -283,7 +283,7 @@ class Restarted(WarmStartMixin, Solver):
     self._keep_if_better(values.sequence_form, state.best, state.scores)
     self._num_loads += 1
 
-  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[Any] | None = None) -> None:
     self._runtime.solver.lock(policy, infostates)
 
   def _check_state(self, state: Mapping[str, Any]) -> None:

@@ -278,7 +278,7 @@ class Solver(abc.ABC):
     return self.nash_conv() / 2
 
   @synchronized
-  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[Any] | None = None) -> None:
     """Keeps the strategies of some infosets fixed in all iterations (node locking).
 
     The average tends to an equilibrium of the game in which the strategies of these infosets are given. NashConv still
@@ -286,8 +286,9 @@ class Solver(abc.ABC):
     locked; their guarantees hold for any prediction.
 
     Args:
-      policy: the policy to lock: anything that `policies.from_policy` reads, or a mapping from infostates.
-      infostates: the infosets to lock; by default, those of the mapping.
+      policy: the policy to lock: anything that `policies.from_policy` reads, or a mapping from infostates. With an
+        array of sequences, also an array such as `average_probabilities()`.
+      infostates: infostates, or an integer array of sequences, of the infosets to lock; by default, the mapping's.
 
     Raises:
       LockError: the solver is not a full-width solver, iterations have been done, infosets of the game are shared, or

@@ -75,6 +75,12 @@ _Pair: TypeAlias = tuple[Any, Any]
 _LastActions: TypeAlias = tuple[tuple[int, int] | None, ...]
 
 
+def path_after(state: Any, num_moves_before: int) -> tuple[int, ...]:
+  """Returns `BettingNode.path` of a state, given `Deal.num_moves_before`."""
+  moves = state.full_history()[num_moves_before:]
+  return tuple(DEALT if move.player < 0 else move.action for move in moves)
+
+
 def stakes(payoff: Float64s, rake: Float64s) -> Float64s:
   """Returns the stakes of terminals: sign(`payoff`) * (|`payoff`| - `rake` / 2). See `HandTree.stake`."""
   return np.asarray(np.copysign(np.abs(payoff) - rake / 2, payoff))

@@ -67,6 +67,11 @@ class Deal:
     """Number of actions of chance that deal both hands."""
     return 1 if self.one_action else 2 * self.hand_size
 
+  @property
+  def num_moves_before(self) -> int:
+    """Number of moves before the game begins: the private deal, and `path`."""
+    return self.num_private_moves + len(self.path)
+
   @functools.cached_property
   def total(self) -> float:
     """The sum of the products of reaches over all pairs of hands that share no card."""

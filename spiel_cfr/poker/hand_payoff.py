@@ -33,25 +33,12 @@ class PokerTerminals(Payoff):
 
   def __init__(
     self,
-    arrays: kernels.TerminalArrays,
-    tree: HandTree,
-    layout: Layout,
-    above: Int32s,
-    terminals: Int64s,
-  ) -> None:
-    """Takes the arrays that `build` makes, and its arguments."""
-    super().__init__(arrays)
-    self._tree, self._layout, self._above, self._terminals = tree, layout, above, terminals
-
-  @classmethod
-  def build(
-    cls,
     tree: HandTree,
     layout: Layout,
     above: Int32s,
     numberings: Sequence[Numbering],
     terminals: Int64s,
-  ) -> "PokerTerminals":
+  ) -> None:
     """Builds the arrays of some terminals.
 
     Args:
@@ -61,6 +48,7 @@ class PokerTerminals(Payoff):
       numberings: for each player, the numbering of the sequences above these terminals.
       terminals: int64. The numbers of these terminals.
     """
+    self._tree, self._layout, self._above, self._terminals = tree, layout, above, terminals
     boards, board_index = np.unique(tree.terminal_kind[terminals], return_inverse=True)
     edges = above[:, terminals]
     first_sequences = [owner.row(layout, edges[owner.player]) for owner in numberings]
@@ -89,7 +77,7 @@ class PokerTerminals(Payoff):
       reaches=tree.tables.reaches,
       payoffs=np.where(is_filler, 0.0, payoffs[:, source]).reshape(-1),
     )
-    return cls(arrays, tree, layout, above, terminals)
+    super().__init__(arrays)
 
   @functools.cached_property
   def _single_arrays(self) -> kernels.TerminalArrays:

@@ -25,7 +25,7 @@ from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree import PLAYERS
-from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
+from spiel_cfr.games.vector.public_tree_game import PublicTreeGame, threads_of_parts
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.betting_line import find_decision
 from spiel_cfr.poker.betting_tree import (
@@ -89,7 +89,7 @@ class PublicGame(PublicTreeGame):
 
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
     """Returns the function that builds the payoffs of a part."""
-    return functools.partial(PokerTerminals.build, self.tree, layout, above)
+    return functools.partial(PokerTerminals, self.tree, layout, above)
 
   @property
   def size(self) -> str:
@@ -223,13 +223,7 @@ def compile_public_game(
   estimate_boards(nodes, boards, dtype).check_memory()
   check_random_deals(view.game, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
   tree = hand_tree(deal, nodes, boards)
-  if partitioned is None:
-    partitioned = int(tree.num_sequences.sum()) > LARGE
-  if not partitioned and num_threads > 1:
-    raise errors.ArgumentError(
-      f"num_threads={num_threads} is for partitioned games, and this game has a single part. Add partitioned=True."
-    )
-  options = dtype, num_threads if partitioned else None
+  options = dtype, threads_of_parts(tree, num_threads, partitioned, LARGE)
   merged = PublicGame(view, tree, *options)
   if not tree.is_merged or _num_whole_infosets(tree) > MOST_NAMES:
     return merged

@@ -11,7 +11,7 @@ from typing import Any
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr.poker.betting_tree import DEALT, BettingNode, NodeKind
+from spiel_cfr.poker.betting_tree import BettingNode, NodeKind, path_after
 from spiel_cfr.poker.deal import Deal
 
 
@@ -68,7 +68,7 @@ class RakedReturns:
 
   Attributes:
     rakes: dict from paths to floats. The rake, in chips, at each terminal node of the betting.
-    num_moves_before: int. The number of moves before the game begins: private cards, and the path to an endgame.
+    num_moves_before: int. `Deal.num_moves_before`.
   """
 
   rakes: Mapping[tuple[int, ...], float]
@@ -78,12 +78,11 @@ class RakedReturns:
   def of(cls, nodes: Sequence[BettingNode], deal: Deal) -> "RakedReturns":
     """Returns the function for a game, given its betting."""
     rakes = {node.path: node.rake for node in nodes if not node.children}
-    return cls(rakes, deal.num_private_moves + len(deal.path))
+    return cls(rakes, deal.num_moves_before)
 
   def __call__(self, state: Any) -> list[float]:
     """Returns the payoff of each player at a terminal state."""
-    moves = state.full_history()[self.num_moves_before :]
-    rake = self.rakes[tuple(DEALT if move.player < 0 else move.action for move in moves)]
+    rake = self.rakes[path_after(state, self.num_moves_before)]
     gains = state.returns()
     if gains[0] == gains[1]:
       return [gain - rake / 2 for gain in gains]

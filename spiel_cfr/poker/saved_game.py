@@ -18,7 +18,7 @@ from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import cards
-from spiel_cfr.poker.betting_tree import DEALT, BettingNode, NodeKind
+from spiel_cfr.poker.betting_tree import DEALT, BettingNode, NodeKind, path_after
 from spiel_cfr.poker.boards import Board, list_boards
 from spiel_cfr.poker.deal import NUM_SUITS, Deal, find_deal
 from spiel_cfr.poker.hand_tree import hand_tree
@@ -38,14 +38,12 @@ class KeptActions:
   """Action filter of a game from a file: it keeps the actions of the saved betting."""
 
   def __init__(self, deal: Deal, nodes: Sequence[BettingNode]) -> None:
-    self._num_moves_before = deal.num_private_moves + len(deal.path)
+    self._num_moves_before = deal.num_moves_before
     self._actions = {node.path: node.actions for node in nodes if node.kind is NodeKind.DECISION}
 
   def __call__(self, state: Any, actions: list[int]) -> list[int]:
     """Returns the kept actions; before the beginning of the game, all actions."""
-    moves = state.full_history()[self._num_moves_before :]
-    path = tuple(DEALT if move.player < 0 else move.action for move in moves)
-    return list(self._actions.get(path, actions))
+    return list(self._actions.get(path_after(state, self._num_moves_before), actions))
 
 
 def without_names(game: PublicGame) -> PublicGame:

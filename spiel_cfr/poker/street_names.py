@@ -16,7 +16,7 @@ class StreetNames:
   """Function that names a player's information state, for `infostate` of `compile_game`.
 
   Attributes:
-    num_moves_before: int. The number of moves before the game begins: private cards, and the path to an endgame.
+    num_moves_before: int. `Deal.num_moves_before`.
     streets: tuple of int. The number of public cards of each later deal.
     num_suits: int. The number of suits of the deck.
   """
@@ -30,7 +30,7 @@ class StreetNames:
     """Returns the names for a deal with two or more later streets; None if OpenSpiel's names suffice."""
     if len(deal.streets) < 2:
       return None
-    return cls(deal.num_private_moves + len(deal.path), deal.streets, deal.num_suits)
+    return cls(deal.num_moves_before, deal.streets, deal.num_suits)
 
   def __call__(self, state: Any, player: int) -> str:
     """Returns OpenSpiel's string, from the second deal on followed by the cards of each deal."""

@@ -91,7 +91,7 @@ class RiverGame(PublicTreeGame):
     )
 
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
-    return functools.partial(PokerTerminals.build, self.tree, layout, above)
+    return functools.partial(PokerTerminals, self.tree, layout, above)
 
   @property
   def go_on_sequences(self) -> Int64s:

@@ -77,6 +77,30 @@ def test_free_infosets_are_optimal(name, seed):
   assert values[0] == pytest.approx(expected, abs=5e-4 * (high - low))
 
 
+def test_infosets_are_locked_by_their_sequences():
+  game = spiel_cfr.compile_game("leduc_poker")
+  probabilities = policies.behavioral_form(game, np.random.default_rng(0).random(game.end))
+  infosets, part = game.infosets[1], policies.to_dict(game, probabilities)
+  chosen = [3, 50, 200]
+  by_name, by_sequence = spiel_cfr.CFRPlusSolver(game), spiel_cfr.CFRPlusSolver(game)
+  by_name.lock({infosets.infostates[index]: part[infosets.infostates[index]] for index in chosen})
+  # One sequence of an infoset stands for all.
+  sequences = infosets.first_sequence[chosen].astype(np.int64)
+  by_sequence.lock(probabilities, sequences)
+  for solver in (by_name, by_sequence):
+    solver.run(20)
+  assert (by_name.state.locked == by_sequence.state.locked).all()
+  assert by_name.average_sequence_form() == pytest.approx(by_sequence.average_sequence_form())
+  # A solver of the game is a policy, too.
+  again = spiel_cfr.CFRPlusSolver(game)
+  again.lock(by_sequence, sequences)
+  assert again.state.locked.sum() == len(chosen)
+  with pytest.raises(errors.ArgumentError, match="are from 0 to"):
+    again.lock(probabilities, np.array([game.end]))
+  with pytest.raises(errors.PolicyError, match="probabilities sum to 1"):
+    again.lock(2 * probabilities, sequences)
+
+
 def reached(solver, infostate):
   """Whether the average's owner plays to an infoset; where not, the average is uniform."""
   game = solver.compiled_game

@@ -201,6 +201,29 @@ class PublicTreeGame(CompiledGame):
     return size * sequences * (2 + action_lines) + tree + workspaces
 
 
+def threads_of_parts(
+  tree: PublicTree, num_threads: int, partitioned: bool | None, most_whole: int
+) -> int | None:
+  """Returns the number of threads that visit the parts of a game; None if solvers take the game as a whole.
+
+  Args:
+    tree: the public tree.
+    num_threads: the number of threads that the caller asks for.
+    partitioned: whether the game is cut into parts; None for games of more than `most_whole` sequences.
+    most_whole: a number of sequences.
+
+  Raises:
+    ArgumentError: several threads for a game that is not cut into parts.
+  """
+  if partitioned is None:
+    partitioned = int(tree.num_sequences.sum()) > most_whole
+  if not partitioned and num_threads > 1:
+    raise errors.ArgumentError(
+      f"num_threads={num_threads} is for partitioned games, and this game has a single part. Add partitioned=True."
+    )
+  return num_threads if partitioned else None
+
+
 def _parents(layout: Layout, player: int) -> Uint32s:
   """Returns the sequence above each of a player's infosets."""
   return parents(layout, layout.tree.above, whole_numbering(layout, player))

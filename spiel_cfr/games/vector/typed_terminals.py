@@ -111,9 +111,7 @@ def _payoffs_between(tree: TypedTree, matrix: int, player: int, kinds: list[int]
 class TypedTerminals:
   """Builder of the payoffs of a game of private types and of its parts, a `PayoffBuilder`."""
 
-  def __init__(
-    self, tree: TypedTree, layout: Layout, above: Int32s, dtype: npt.DTypeLike = np.float64
-  ) -> None:
+  def __init__(self, tree: TypedTree, layout: Layout, above: Int32s, dtype: npt.DTypeLike) -> None:
     """Takes each player's last edge before terminals, int32 (players, terminals), and the precision of solvers."""
     self._tree, self._layout, self._above, self._dtype = tree, layout, above, dtype
     self._known_squares: dict[int, Squares] = {}

@@ -33,7 +33,7 @@ from spiel_cfr.games.vector.deals import (
   try_out,
 )
 from spiel_cfr.games.vector.layout import Layout
-from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
+from spiel_cfr.games.vector.public_tree_game import PublicTreeGame, threads_of_parts
 from spiel_cfr.games.vector.typed_terminals import TypedTerminals, loss_bounds
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, TypedTree
 from spiel_cfr.games.vector.walk_in_processes import walk_typed_tree
@@ -190,13 +190,8 @@ def compile_vector_game(
       num_states=tree.num_nodes + len(tree.matrix),
       num_terminals=len(tree.matrix),
     )
-  if partitioned is None:
-    partitioned = int(tree.num_sequences.sum()) > LARGE
-  if not partitioned and num_threads > 1:
-    raise errors.ArgumentError(
-      "Threads are for partitioned games; this one is not, but partitioned=True makes it one."
-    )
-  return VectorGame(facts, tree, dtype, num_threads if partitioned else None, view)
+  threads = threads_of_parts(tree, num_threads, partitioned, LARGE)
+  return VectorGame(facts, tree, dtype, threads, view)
 
 
 def _walk(

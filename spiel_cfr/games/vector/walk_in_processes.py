@@ -17,6 +17,7 @@ import tqdm
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import memory
+from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.games.openspiel.forked_child import CAN_FORK
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.deals import Deals
@@ -96,8 +97,8 @@ def walk_typed_tree(
   *,
   max_nodes: int,
   max_bytes: int,
-  progress: bool = True,
-  num_processes: int = 1,
+  progress: bool,
+  num_processes: int,
 ) -> TypedTree:
   """Walks the public tree of a game of private types, with the states of all its deals.
 
@@ -190,16 +191,18 @@ def _forked(forking: Any, work: Any, count: int) -> Iterator[list[Any]]:
   """Starts processes that call `work` with a pipe, and yields the other ends of the pipes; terminates them on exit."""
   processes, pipes = [], []
   try:
-    for _ in range(count):
-      ours, theirs = forking.Pipe(duplex=False)
-      process = forking.Process(target=work, args=(theirs,), daemon=True)
-      with warnings.catch_warnings():
-        # Python warns of forks beside threads, since a child may wait for their locks; these processes take none.
-        warnings.simplefilter("ignore")
-        process.start()
-      theirs.close()
-      processes.append(process)
-      pipes.append(ours)
+    # Python loses a Ctrl-C that arrives in a hook of a fork.
+    with DeferredInterrupt(whole=True):
+      for _ in range(count):
+        ours, theirs = forking.Pipe(duplex=False)
+        process = forking.Process(target=work, args=(theirs,), daemon=True)
+        with warnings.catch_warnings():
+          # Python warns of forks beside threads, since a child may wait for their locks; these processes take none.
+          warnings.simplefilter("ignore")
+          process.start()
+        theirs.close()
+        processes.append(process)
+        pipes.append(ours)
     yield pipes
   finally:
     for process in processes:
