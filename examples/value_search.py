@@ -32,11 +32,13 @@ _DEPTH = flags.DEFINE_integer("depth", 2, "number of moves in a subgame", 1)
 _ROUNDS = flags.DEFINE_integer(
   "rounds", 60, "number of times that the network learns; 0 for no network", 0
 )
-_PLAYS = flags.DEFINE_integer("plays", 20, "plays in a round", 1)
-_BATCH = flags.DEFINE_integer("batch", 32, "ranges at each public state", 1)
+_PLAYS = flags.DEFINE_integer("plays", 10, "plays in a round", 1)
+_BATCH = flags.DEFINE_integer("batch", 64, "ranges at each public state", 1)
 _STEPS = flags.DEFINE_integer("steps", 1000, "steps of each fit", 1)
 _LAYERS = flags.DEFINE_list("layers", ["128", "128"], "units of the network's layers")
-_LEARNING = flags.DEFINE_integer("learning", 64, "iterations of a subgame in self-play", 1)
+_LEARNING = flags.DEFINE_integer(
+  "learning", 256, "iterations of a subgame in the last rounds of self-play", 1
+)
 _PLAYING = flags.DEFINE_integer("playing", 512, "iterations of a subgame that is played", 1)
 _EXACT = flags.DEFINE_integer(
   "exact", 64, "iterations with exact values; 0 for no search with exact values", 0
@@ -44,6 +46,9 @@ _EXACT = flags.DEFINE_integer(
 _GADGET = flags.DEFINE_string("gadget", "follow", "the gadget in front of subgames")
 # Rounds whose examples the network learns from: earlier ones have values of worse networks.
 _RECENT = 12
+# Rounds with the same number of iterations in self-play. The next rounds have twice as many, because early values are
+# inaccurate anyway.
+_ROUNDS_BEFORE_DOUBLING, _FEWEST_ITERATIONS = 15, 32
 
 
 def main() -> None:
@@ -84,13 +89,14 @@ def learned(name: str, game_string: str) -> search.ValueNetwork:
   features = legal_moves if name.startswith("liars_dice") else None
   recent: list[search.Examples] = []
   for number in range(_ROUNDS.value):
+    doublings_left = (_ROUNDS.value - 1 - number) // _ROUNDS_BEFORE_DOUBLING
     examples = search.self_play(
       game_string,
       values,
       depth=_DEPTH.value,
       plays=_PLAYS.value,
       batch=_BATCH.value,
-      iterations=_LEARNING.value,
+      iterations=max(_LEARNING.value >> doublings_left, min(_LEARNING.value, _FEWEST_ITERATIONS)),
       seed=number,
     )
     recent = [*recent, examples][-_RECENT:]

@@ -61,7 +61,7 @@ def self_play(
     depth: the number of moves from the first decision of a subgame to its leaves, chance's included.
     plays: the number of plays.
     batch: the number of pairs of ranges at each public state.
-    iterations: the number of iterations of PCFR+ in each subgame.
+    iterations: the number of iterations of SAPCFR+ in each subgame.
     exploration: the probability that the next leaf is drawn uniformly, not by the players' strategies.
     max_histories: the largest number of histories of a subgame.
     seed: the seed of ranges and play.
