@@ -121,7 +121,7 @@ class _Solver(NamedTuple):
 
   def solve(self, segment: Segment, ranges: PerPlayer) -> _Solved:
     """Solves a subgame from its ranges."""
-    drawn = self.rng.integers(1, self.iterations + 1, ranges[0].shape[1])
+    drawn = self.rng.integers(1, self.iterations + 1, size=ranges[0].shape[1:])
     solution = segment.lookahead.solve(
       ranges, self.leaf_values, self.iterations, drawn_iterations=drawn
     )
