@@ -1,7 +1,7 @@
-"""Search with values, from self-play to the exploitability of the bot's policy, in a few minutes on two cores.
+"""Search with values, from self-play to the exploitability of the bot's policy, in a few minutes.
 
     python examples/value_search.py
-    python examples/value_search.py --games=liars_dice_5 --rounds=20
+    python examples/value_search.py --games=liars_dice_5,liars_dice_2x3
 
 In each round a bot plays against itself with the network so far, and the network learns from the values of all public
 states that were solved. Then one bot searches with the network at the leaves of its subgames, and another bot with
@@ -14,6 +14,7 @@ from results import NAMED_GAMES, markdown, start
 import sys
 import time
 
+import numpy as np
 from absl import flags
 
 import spiel_cfr
@@ -22,26 +23,32 @@ from spiel_cfr.deep_cfr import MLP
 
 _MORE_GAMES = {
   "liars_dice_2": "liars_dice(dice_sides=2)",
+  "liars_dice_3": "liars_dice(dice_sides=3)",
   "liars_dice_5": "liars_dice(dice_sides=5)",
   "liars_dice_2x3": "liars_dice(numdice=2,dice_sides=3)",
 }
 _GAMES = flags.DEFINE_list("games", ["leduc", "liars_dice_4"], "names of games")
 _DEPTH = flags.DEFINE_integer("depth", 2, "number of moves in a subgame", 1)
 _ROUNDS = flags.DEFINE_integer(
-  "rounds", 10, "number of times that the network learns; 0 for no network", 0
+  "rounds", 60, "number of times that the network learns; 0 for no network", 0
 )
-_PLAYS = flags.DEFINE_integer("plays", 50, "plays in a round", 1)
-_BATCH = flags.DEFINE_integer("batch", 32, "ranges at each public state", 1)
-_STEPS = flags.DEFINE_integer("steps", 3000, "steps of each fit", 1)
-_LAYERS = flags.DEFINE_list("layers", ["128", "64"], "units of the network's layers")
-_LEARNING = flags.DEFINE_integer("learning", 64, "iterations of a subgame in self-play", 1)
+_PLAYS = flags.DEFINE_integer("plays", 10, "plays in a round", 1)
+_BATCH = flags.DEFINE_integer("batch", 64, "ranges at each public state", 1)
+_STEPS = flags.DEFINE_integer("steps", 1000, "steps of each fit", 1)
+_LAYERS = flags.DEFINE_list("layers", ["128", "128"], "units of the network's layers")
+_LEARNING = flags.DEFINE_integer(
+  "learning", 256, "iterations of a subgame in the last rounds of self-play", 1
+)
 _PLAYING = flags.DEFINE_integer("playing", 512, "iterations of a subgame that is played", 1)
 _EXACT = flags.DEFINE_integer(
   "exact", 64, "iterations with exact values; 0 for no search with exact values", 0
 )
 _GADGET = flags.DEFINE_string("gadget", "follow", "the gadget in front of subgames")
 # Rounds whose examples the network learns from: earlier ones have values of worse networks.
-_RECENT = 4
+_RECENT = 12
+# Rounds with the same number of iterations in self-play. The next rounds have twice as many, because early values are
+# inaccurate anyway.
+_ROUNDS_BEFORE_DOUBLING, _FEWEST_ITERATIONS = 15, 32
 
 
 def main() -> None:
@@ -56,36 +63,46 @@ def main() -> None:
 
 
 def measure(name: str, game_string: str) -> dict[str, str]:
-  """Returns exploitabilities of the played policies, and seconds, as text by column."""
+  """Returns exploitabilities of the played policies, and CPU seconds, as text by column."""
   game, result = spiel_cfr.compile_game(game_string, vector_form=False), {}
   if _ROUNDS.value:
-    begin = time.perf_counter()
+    begin = time.process_time()
     network = learned(name, game_string)
-    result["error of the network"] = f"{network.error:z.4f}"
-    result["seconds to learn"] = f"{time.perf_counter() - begin:z.0f}"
+    result["error of the network"] = f"{network.error:z.3f}"
+    result["CPU seconds to learn"] = f"{time.process_time() - begin:z.0f}"
     result |= played("network", game, network, _PLAYING.value)
   if _EXACT.value:
     result |= played("exact values", game, search.SolvedValues(game), _EXACT.value)
   return result
 
 
+def legal_moves(state: search.PublicState) -> np.ndarray:
+  """Returns the legal actions and the player to move; in liar's dice, earlier bids matter only through ranges."""
+  history = next(iter(state.states()))
+  return np.append(history.legal_actions_mask(), history.current_player())
+
+
 def learned(name: str, game_string: str) -> search.ValueNetwork:
   """Returns a network that has learned from self-play. The game is never walked as a whole."""
   values: search.LeafValues = search.no_values
   network: MLP | search.ValueNetwork = MLP(tuple(int(units) for units in _LAYERS.value))
+  features = legal_moves if name.startswith("liars_dice") else None
   recent: list[search.Examples] = []
   for number in range(_ROUNDS.value):
+    doublings_left = (_ROUNDS.value - 1 - number) // _ROUNDS_BEFORE_DOUBLING
     examples = search.self_play(
       game_string,
       values,
       depth=_DEPTH.value,
       plays=_PLAYS.value,
       batch=_BATCH.value,
-      iterations=_LEARNING.value,
+      iterations=max(_LEARNING.value >> doublings_left, min(_LEARNING.value, _FEWEST_ITERATIONS)),
       seed=number,
     )
     recent = [*recent, examples][-_RECENT:]
-    values = network = search.learn_values(recent, network=network, steps=_STEPS.value, seed=number)
+    values = network = search.learn_values(
+      recent, network=network, features=features, steps=_STEPS.value, seed=number
+    )
     print(f"{name}, round {number}: error {network.error:z.4f}", flush=True)
   assert isinstance(network, search.ValueNetwork)
   return network
@@ -94,7 +111,7 @@ def learned(name: str, game_string: str) -> search.ValueNetwork:
 def played(
   label: str, game: spiel_cfr.games.CompiledGame, values: search.LeafValues, iterations: int
 ) -> dict[str, str]:
-  """Returns the exploitability of the policy that a bot plays with values, and seconds a decision."""
+  """Returns the exploitability of the policy that a bot plays with values, and CPU seconds."""
   bot = search.SearchBot(
     None,
     0,
@@ -103,13 +120,13 @@ def played(
     iterations=iterations,
     gadget=_GADGET.value,
   )
-  begin = time.perf_counter()
+  begin = time.process_time()
   exploitability = spiel_cfr.exploitability(game, search.played_policy(game, bot))
-  seconds = time.perf_counter() - begin
+  seconds = time.process_time() - begin
   print(f"{label}, {iterations} iterations: {exploitability:z.4f} in {seconds:z.0f} s", flush=True)
   return {
     f"{label}, {iterations} iterations": f"{exploitability:z.4f}",
-    f"seconds, {label}": f"{seconds:z.0f}",
+    f"CPU seconds, {label}": f"{seconds:z.0f}",
   }
 
 

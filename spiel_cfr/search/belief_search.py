@@ -35,7 +35,7 @@ class BeliefSearch(GameSearch):
       player: the player who searches.
       leaf_values: the values of private states at the leaves.
       depth: the number of moves of a subgame, see `Lookahead`.
-      options: the number of iterations of PCFR+ in each subgame, 200 by default; the largest number of histories of a
+      options: the number of iterations of SAPCFR+ in each subgame, 200 by default; the largest number of histories of a
         subgame, down to its leaves; and the gadget in front of all subgames except the first, "follow" by default.
     """
     super().__init__(view, player, options)

@@ -1,9 +1,10 @@
-"""Subgames of limited depth, from a public state down to its leaves, solved by PCFR+.
+"""Subgames of limited depth, from a public state down to its leaves, solved by SAPCFR+.
 
-Leaves are public states. A function maps both players' ranges there to the values of the private states. PCFR+ (Farina,
-Kroer and Sandholm 2021) calls the function in each iteration, with the ranges of that iteration. CFR-D (Burch, Johanson
-and Bowling, "Solving Imperfect Information Games Using Decomposition", 2014), DeepStack (Moravčík et al. 2017) and
-ReBeL (Brown et al. 2020) do the same. One run solves the subgame for many pairs of ranges, the columns of all arrays.
+Leaves are public states. A function maps both players' ranges there to the values of the private states. SAPCFR+ (Meng
+et al., "Faster Game Solving via Asymmetry of Step Sizes", 2025) calls the function in each iteration, with the ranges
+of that iteration. CFR-D (Burch, Johanson and Bowling, "Solving Imperfect Information Games Using Decomposition", 2014),
+DeepStack (Moravčík et al. 2017) and ReBeL (Brown et al. 2020) do the same. One run solves the subgame for many pairs of
+ranges, the columns of all arrays.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,6 +27,9 @@ from spiel_cfr.search.search_tree import PublicState, SearchTree
 # A function of public states and ranges that returns counterfactual values. Ranges and values are float64 (public
 # states, 2, private states). Beyond a player's last private state, ranges are 0, and values are ignored.
 LeafValues: TypeAlias = Callable[[Sequence[PublicState], Float64s], npt.ArrayLike]
+# The weight of the predicted regrets. Values at leaves jump from one iteration to the next, so that full predictions
+# mislead; without leaves, predictions help.
+_PREDICTION_WEIGHT = 1 / 3
 
 
 def check_leaf_values(leaf_values: Any) -> None:
@@ -98,7 +102,7 @@ class LookaheadSolution(NamedTuple):
 
 
 class _Regrets:
-  """Regrets of predictive regret matching+, at all infosets and in all columns.
+  """Regrets of SAPCFR+, at all infosets and in all columns.
 
   The kernels of `regret_minimizers` have no columns. Leaf values are Python functions, which take all columns at once.
   """
@@ -109,7 +113,7 @@ class _Regrets:
 
   def weights(self) -> Float64s:
     """Returns the weights to which the next strategy is proportional."""
-    return np.maximum(self._regrets + self._predicted, 0.0)
+    return np.maximum(self._regrets + _PREDICTION_WEIGHT * self._predicted, 0.0)
 
   def update(self, regrets: Float64s) -> None:
     """Adds the regrets of an iteration, which also predict those of the next iteration."""
@@ -118,7 +122,7 @@ class _Regrets:
 
 
 class _PlayerIterates:
-  """One player's PCFR+ in a lookahead: the current strategy, regrets, and sums for averages.
+  """One player's SAPCFR+ in a lookahead: the current strategy, regrets, and sums for averages.
 
   Attributes:
     value_sums: float64 (private states, columns). The weighted sum of the counterfactual values at the root.

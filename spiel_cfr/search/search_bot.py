@@ -97,7 +97,7 @@ class SearchBot(DrawingBot):
       )
     if leaf_values is not None and (seconds is not None or solver is not None):
       raise errors.ArgumentError(
-        "With leaf_values, the bot always runs iterations of PCFR+: leave seconds and solver out."
+        "With leaf_values, the bot always runs iterations of SAPCFR+: leave seconds and solver out."
       )
     super().__init__({} if blueprint is None else blueprint, player, seed=seed)
     arguments.integer(player, "player", 0, 1)

@@ -6,6 +6,7 @@ of the leaves. Its ranges of play are those under the strategies of a random ite
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.search.cut_outs import PerPlayer
 from spiel_cfr.search.lookahead import (
   LeafValues,
-  Lookahead,
   LookaheadSolution,
   check_leaf_values,
 )
@@ -61,7 +61,7 @@ def self_play(
     depth: the number of moves from the first decision of a subgame to its leaves, chance's included.
     plays: the number of plays.
     batch: the number of pairs of ranges at each public state.
-    iterations: the number of iterations of PCFR+ in each subgame.
+    iterations: the number of iterations of SAPCFR+ in each subgame.
     exploration: the probability that the next leaf is drawn uniformly, not by the players' strategies.
     max_histories: the largest number of histories of a subgame.
     seed: the seed of ranges and play.
@@ -83,92 +83,114 @@ def self_play(
   view = game.original.view if isinstance(game, CompiledGame) else GameView(load_game(game))
   check_view(view)
   root = Segment(view, [view.new_initial_state()], None, depth, max_histories)
-  solved = [
-    example
-    for _ in range(plays)
-    for example in _play(root, leaf_values, batch, iterations, exploration, rng)
-  ]
+  solver = _Solver(leaf_values, iterations, (batch + 1) // 2, rng)
+  ones = np.ones((1, solver.num_play_columns))
+  first = solver.solve(root, (ones, ones))
+  solved = [each for _ in range(plays) for each in _play(first, solver, batch, exploration)]
   return _examples(solved, batch)
 
 
-def _examples(solved: Sequence[tuple[PublicState, PerPlayer, PerPlayer]], batch: int) -> Examples:
-  """Returns solved public states as training data.
+class _Solved(NamedTuple):
+  """A solved subgame of a play. Ranges and solution have a column for each pair of ranges.
 
-  Args:
-    solved: public states, with ranges and values as `_play` yields them.
-    batch: the number of columns of ranges and values.
+  Attributes:
+    segment: `Segment`. The histories of the subgame.
+    ranges: by player, float64 (private states, columns). The ranges at its public state.
+    solution: `LookaheadSolution`. Its drawn iterations are random.
   """
-  states = [state for state, _, _ in solved for _ in range(batch)]
-  width = max((len(range_) for _, ranges, _ in solved for range_ in ranges), default=1)
+
+  segment: Segment
+  ranges: PerPlayer
+  solution: LookaheadSolution
+
+
+class _Solver(NamedTuple):
+  """The solver of all subgames of `self_play`.
+
+  Attributes:
+    leaf_values: the values at leaves.
+    iterations: int. The number of iterations.
+    num_play_columns: int. The number of columns with ranges of play. These are the first columns.
+    rng: the generator of all random numbers.
+  """
+
+  leaf_values: LeafValues
+  iterations: int
+  num_play_columns: int
+  rng: np.random.Generator
+
+  def solve(self, segment: Segment, ranges: PerPlayer) -> _Solved:
+    """Solves a subgame from its ranges."""
+    drawn = self.rng.integers(1, self.iterations + 1, size=ranges[0].shape[1:])
+    solution = segment.lookahead.solve(
+      ranges, self.leaf_values, self.iterations, drawn_iterations=drawn
+    )
+    return _Solved(segment, ranges, solution)
+
+
+def _examples(solved: Sequence[_Solved], batch: int) -> Examples:
+  """Returns solved subgames as training data; `batch` is their number of columns."""
+  states = [each.segment.lookahead.root for each in solved for _ in range(batch)]
+  width = max((len(range_) for each in solved for range_ in each.ranges), default=1)
   ranges_table, values_table = np.zeros((2, len(states), 2, width))
-  for position, (_, ranges, values) in enumerate(solved):
+  for position, each in enumerate(solved):
     rows = slice(position * batch, (position + 1) * batch)
-    for player in (0, 1):
-      count = len(ranges[player])
-      ranges_table[rows, player, :count] = ranges[player].T
-      values_table[rows, player, :count] = values[player].T
+    for player, range_ in enumerate(each.ranges):
+      ranges_table[rows, player, : len(range_)] = range_.T
+      values_table[rows, player, : len(range_)] = each.solution.values[player].T
   return Examples(states, ranges_table, values_table)
 
 
-def _play(
-  root: Segment,
-  leaf_values: LeafValues,
-  batch: int,
-  iterations: int,
-  exploration: float,
-  rng: np.random.Generator,
-) -> Iterator[tuple[PublicState, PerPlayer, PerPlayer]]:
-  """Yields the public states of one play, without the root, with both players' ranges and values.
-
-  Ranges and values have shape (private states, batch). The first half of the columns (rounded up) are ranges of play.
-  """
-  num_play_columns = (batch + 1) // 2
-  segment, ranges = root, (np.ones((1, num_play_columns)), np.ones((1, num_play_columns)))
+def _play(solved: _Solved, solver: _Solver, batch: int, exploration: float) -> Iterator[_Solved]:
+  """Yields the subgames of one play below a solved subgame."""
   while True:
-    lookahead = segment.lookahead
-    drawn = rng.integers(1, iterations + 1, ranges[0].shape[1])
-    solution = lookahead.solve(ranges, leaf_values, iterations, drawn_iterations=drawn)
-    if segment is not root:
-      yield lookahead.root, ranges, solution.values
-    leaf = _next_leaf(lookahead, ranges, solution, exploration, rng)
+    leaf = _next_leaf(solved, solver, exploration)
     if leaf is None:
       return
-    segment = segment.segment_below(lookahead.leaves[leaf].number)
+    lookahead = solved.segment.lookahead
     first, second = (
-      np.hstack(
-        [
-          solution.drawn_ranges[leaf, player, :count, :num_play_columns],
-          _random_ranges(count, batch - num_play_columns, rng),
-        ]
-      )
+      _next_range(solved.solution.drawn_ranges[leaf, player, :count], solver, batch)
       for player, count in enumerate(lookahead.counts[leaf].tolist())
     )
-    ranges = first, second
+    below = solved.segment.segment_below(lookahead.leaves[leaf].number)
+    solved = solver.solve(below, (first, second))
+    yield solved
 
 
-def _next_leaf(
-  lookahead: Lookahead,
-  ranges: PerPlayer,
-  solution: LookaheadSolution,
-  exploration: float,
-  rng: np.random.Generator,
-) -> int | None:
+def _next_leaf(solved: _Solved, solver: _Solver, exploration: float) -> int | None:
   """Returns the position of a random leaf, at which play continues; None if the game ends before a leaf.
 
   With probability `exploration`, all leaves are equally likely. Otherwise, the probability of a leaf follows from the
-  ranges in the first column and from the strategies of the iteration drawn for this column.
+  ranges in a random column of play, and from the strategies of the iteration drawn for this column.
   """
-  count = len(lookahead.leaves)
+  lookahead, ranges, rng = solved.segment.lookahead, solved.ranges, solver.rng
+  count, column = len(lookahead.leaves), int(rng.integers(solver.num_play_columns))
   if not count:
     return None
   first, second, chance = lookahead.root.tree.pairs(lookahead.root.number)
-  total = float((chance * ranges[0][first, 0] * ranges[1][second, 0]).sum())
+  total = float((chance * ranges[0][first, column] * ranges[1][second, column]).sum())
   if rng.random() < exploration or not total > 0:
     return int(rng.integers(count))
-  drawn = solution.drawn_ranges[..., 0]
+  drawn = solved.solution.drawn_ranges[..., column]
   likely = np.einsum("li,lij,lj->l", drawn[:, 0], lookahead.chances, drawn[:, 1]) / total
   leaf = int(np.searchsorted(np.cumsum(likely), rng.random()))
   return leaf if leaf < count else None
+
+
+def _next_range(drawn_range: Float64s, solver: _Solver, batch: int) -> Float64s:
+  """Returns a player's ranges at a leaf, shape (private states, batch).
+
+  Args:
+    drawn_range: float64 (private states, columns). The player's ranges there in the iterations drawn. A range of 0 is
+      replaced by a random range.
+    solver: the solver.
+    batch: the number of columns of the result. The columns after those of play are random ranges.
+  """
+  result = _random_ranges(len(drawn_range), batch, solver.rng)
+  play = drawn_range[:, : solver.num_play_columns]
+  is_reached = play.any(axis=0)
+  result[:, : solver.num_play_columns][:, is_reached] = play[:, is_reached]
+  return result
 
 
 def _random_ranges(count: int, columns: int, rng: np.random.Generator) -> Float64s:

@@ -215,7 +215,7 @@ class Subgame:
 
     Args:
       solver: "lp" for a linear program, or a name in `catalogue.SOLVERS`. The default is "lp" for listed histories and
-        "dcfr" in vector form. None with leaf values, where the solver is always PCFR+.
+        "dcfr" in vector form. None with leaf values, where the solver is always SAPCFR+.
       iterations: the number of iterations of an iterative solver.
 
     Raises:
@@ -227,7 +227,7 @@ class Subgame:
     if self._leaf_values is not None:
       if solver is not None:
         raise errors.ArgumentError(
-          f"With leaf_values the solver is always PCFR+: leave solver out, which is {arguments.shortened(solver)}."
+          f"With leaf_values the solver is always SAPCFR+: leave solver out, which is {arguments.shortened(solver)}."
         )
       return self._solve_to_leaves(self._leaf_values, iterations)
     if solver is None:

@@ -1,16 +1,18 @@
 """Networks that learn leaf values from solved public states.
 
-The inputs are both ranges, and the means of both players' information state tensors over the histories of a public
-state. The outputs are the expected payoffs of private states: counterfactual values divided by counterfactual reach
-probabilities. The outputs are shifted so that the two players' payoffs sum to 0 (DeepStack, Moravčík et al. 2017).
+The inputs are both ranges and features of the public state. By default, the features are the means of both players'
+information state tensors over the histories of the public state. The outputs are the expected payoffs of private
+states: counterfactual values divided by counterfactual reach probabilities. The outputs are shifted so that the two
+players' payoffs sum to 0 (DeepStack, Moravčík et al. 2017).
 """
 
 import math
 import weakref
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
@@ -19,6 +21,9 @@ from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training
 from spiel_cfr.games.openspiel.infoset_features import information_state_tensor
 from spiel_cfr.search.search_tree import PublicState, SearchTree
+
+# A function of a public state that returns an array of numbers, of one size at all public states.
+PublicFeatures: TypeAlias = Callable[[PublicState], npt.ArrayLike]
 
 # The part of the examples that measures the error of the network and is not used for training.
 _MEASURED = 0.1
@@ -43,11 +48,11 @@ class _EncodedStates(NamedTuple):
   """Public states as arrays that do not depend on ranges.
 
   Attributes:
-    tensors: float32 (public states, inputs). The means of information state tensors.
+    features: float32 (public states, features). The features of the public states.
     chances: float64 (public states, width, width). Chance's probability of each pair of private states.
   """
 
-  tensors: Array
+  features: Array
   chances: Float64s
 
   def reach(self, ranges: Float64s) -> Float64s:
@@ -64,15 +69,38 @@ class _EncodedStates(NamedTuple):
     return np.stack([first, second], axis=1)
 
 
+def _mean_tensors(state: PublicState) -> Array:
+  """Returns the means of both players' information state tensors over the histories of a public state.
+
+  Raises:
+    UnsupportedGameError: the game has no information state tensors.
+  """
+  histories = list(state.states())
+  game = histories[0].get_game()
+  if not game.get_type().provides_information_state_tensor:
+    raise errors.UnsupportedGameError(
+      f"{game} has no information state tensors, from which networks learn values: give learn_values features of your "
+      "own."
+    )
+  means = [
+    np.mean([information_state_tensor(history, player) for history in histories], axis=0)
+    for player in (0, 1)
+  ]
+  return np.concatenate(means)
+
+
 class _PublicStateEncoder:
   """Conversion of public states to arrays; each public state is converted once.
 
   Attributes:
     width: int. The largest number of private states of a player.
+    features: `PublicFeatures`. The features of a public state.
   """
 
-  def __init__(self, width: int) -> None:
-    self.width = width
+  def __init__(self, width: int, features: PublicFeatures) -> None:
+    self.width, self.features = width, features
+    # The number of features; None before the first public state.
+    self._num_features: int | None = None
     self._converted = weakref.WeakKeyDictionary[SearchTree, dict[int, tuple[Array, Float64s]]]()
     self._latest: tuple[Sequence[PublicState], _EncodedStates] | None = None
 
@@ -80,8 +108,8 @@ class _PublicStateEncoder:
     """Returns the arrays of public states.
 
     Raises:
-      ArgumentError: a public state has more private states than any example.
-      UnsupportedGameError: the game has no information state tensors.
+      ArgumentError: a public state has more private states than any example, or wrong features.
+      UnsupportedGameError: see `_mean_tensors`.
     """
     # A lookahead passes the same tuple in each iteration.
     if self._latest is None or self._latest[0] is not states or not isinstance(states, tuple):
@@ -89,8 +117,8 @@ class _PublicStateEncoder:
         self._converted.setdefault(state.tree, {}).get(state.number) or self._convert(state)
         for state in states
       ]
-      tensors, chances = zip(*converted, strict=True)
-      self._latest = states, _EncodedStates(np.array(tensors), np.array(chances))
+      features, chances = zip(*converted, strict=True)
+      self._latest = states, _EncodedStates(np.array(features), np.array(chances))
     return self._latest[1]
 
   def _convert(self, state: PublicState) -> tuple[Array, Float64s]:
@@ -103,27 +131,29 @@ class _PublicStateEncoder:
       )
     chances = np.zeros((self.width, self.width))
     np.add.at(chances, (first, second), chance)
-    histories = list(state.states())
-    game = histories[0].get_game()
-    if not game.get_type().provides_information_state_tensor:
-      raise errors.UnsupportedGameError(
-        f"{game} has no information state tensors, from which networks learn values: give leaf_values a function of "
-        "your own."
-      )
-    means = [
-      np.mean([information_state_tensor(history, player) for history in histories], axis=0)
-      for player in (0, 1)
-    ]
-    result = np.concatenate(means).astype(np.float32), chances
+    result = self._features_of(state), chances
     self._converted[state.tree][state.number] = result
     return result
 
-  def __getstate__(self) -> dict[str, int]:
-    """Leaves the converted public states out of pickles and copies."""
-    return {"width": self.width}
+  def _features_of(self, state: PublicState) -> Array:
+    """Returns the features of a public state; raises ArgumentError if they are not finite, or too many or too few."""
+    given = self.features(state)
+    try:
+      result = np.asarray(given, np.float32).ravel()
+      is_right = np.isfinite(result).all() and len(result) == (self._num_features or len(result))
+    except (TypeError, ValueError):
+      is_right = False
+    if not is_right:
+      raise errors.ArgumentError(
+        "features must return finite numbers, equally many at each public state, not "
+        f"{arguments.shortened(given)} at {state!r}."
+      )
+    self._num_features = len(result)
+    return result
 
-  def __setstate__(self, state: dict[str, int]) -> None:
-    self.__init__(state["width"])  # type: ignore[misc]
+  def __reduce__(self) -> tuple[type["_PublicStateEncoder"], tuple[int, PublicFeatures]]:
+    """Leaves the converted public states out of pickles and copies."""
+    return _PublicStateEncoder, (self.width, self.features)
 
 
 class ValueNetwork:
@@ -153,7 +183,7 @@ class ValueNetwork:
     encoded = self._encoder(public_states)
     resized = _resized(ranges, width)
     reach = encoded.reach(resized)
-    outputs = self._network.outputs(self._parameters, _features(encoded, resized), 2 * width)
+    outputs = self._network.outputs(self._parameters, _inputs(encoded, resized), 2 * width)
     values = reach * self._scale * outputs.reshape(resized.shape)
     # Shift the values so that the players' payoffs sum to 0.
     total = (resized[:, 0] * reach[:, 0]).sum(axis=1)
@@ -166,6 +196,7 @@ def learn_values(
   examples: Sequence[Examples],
   *,
   network: Approximator | ValueNetwork | None = None,
+  features: PublicFeatures | None = None,
   steps: int = 10_000,
   seed: int = 0,
 ) -> ValueNetwork:
@@ -173,13 +204,17 @@ def learn_values(
 
   Args:
     examples: results of `self_play`.
-    network: an approximator, `deep_cfr.MLP((128, 128))` by default; or a `ValueNetwork`, whose training continues.
+    network: an approximator, `deep_cfr.MLP((128, 128))` by default; or a `ValueNetwork`, whose training continues,
+      with its features.
+    features: a function of a `PublicState` that returns an array, by which the network tells public states apart. By
+      default, the means of the information state tensors. These tell all earlier moves, but only those matter that
+      change the rest of the game: fewer features make faster learning.
     steps: the number of training steps.
     seed: the seed of the first parameters, of the training, and of the choice of examples that measure the error.
 
   Raises:
     MissingPackageError: JAX and optax are not installed.
-    UnsupportedGameError: the game has no information state tensors.
+    UnsupportedGameError: the game has no information state tensors, and there are no other features.
     ArgumentError: a number is not a positive integer, or there are no examples.
   """
   arguments.positive_integer(steps, "steps")
@@ -191,25 +226,25 @@ def learn_values(
     raise errors.ArgumentError("examples must contain at least one public state.")
   width = max(each.ranges.shape[2] for each in examples)
   learned = network if isinstance(network, ValueNetwork) else None
-  encoder = learned._encoder if learned else _PublicStateEncoder(width)
+  encoder = learned._encoder if learned else _PublicStateEncoder(width, features or _mean_tensors)
   ranges, values = (
     np.concatenate([_resized(array, encoder.width) for array in arrays])
     for arrays in zip(*((each.ranges, each.values) for each in examples), strict=True)
   )
   encoded = encoder(states)
-  features, reach = _features(encoded, ranges), encoded.reach(ranges)
+  inputs, reach = _inputs(encoded, ranges), encoded.reach(ranges)
   targets = np.divide(values, reach, out=np.zeros_like(values), where=reach > 0)
   targets, counts = targets.reshape(len(targets), -1), (reach > 0).reshape(len(targets), -1)
   if learned is None:
     approximator = network if isinstance(network, Approximator) else MLP((128, 128))
-    parameters = approximator.fresh((seed, 0), features.shape[1], targets.shape[1])
+    parameters = approximator.fresh((seed, 0), inputs.shape[1], targets.shape[1])
     scale = float(np.sqrt((targets[counts] ** 2).mean())) if counts.any() else 1.0
   else:
     approximator, parameters, scale = learned._network, learned._parameters, learned._scale
   scale = scale or 1.0
   order = np.random.default_rng(seed).permutation(len(states))
   measured, rest = np.split(order, [max(1, int(_MEASURED * len(order)))])
-  rows = Rows(features[rest], targets[rest] / scale, counts[rest], np.ones(len(rest)))
+  rows = Rows(inputs[rest], targets[rest] / scale, counts[rest], np.ones(len(rest)))
   fit = Training(steps, _LEARNING_RATE, min(_BATCH_SIZE, len(rest)), (seed, 1))
   fitted = approximator.fitted(parameters, rows, fit)
   result = ValueNetwork(encoder, approximator, fitted, scale, 0.0)
@@ -225,12 +260,12 @@ def _payoff_error(value_errors: Float64s, reach: Float64s) -> float:
   return float(np.sqrt((payoff_errors**2).mean())) if len(payoff_errors) else 0.0
 
 
-def _features(encoded: _EncodedStates, ranges: Float64s) -> Array:
-  """Returns the inputs of a network: tensors, and each player's range, normalized to sum 1."""
+def _inputs(encoded: _EncodedStates, ranges: Float64s) -> Array:
+  """Returns the inputs of a network: features, and each player's range, normalized to sum 1."""
   totals = ranges.sum(axis=2, keepdims=True)
   likely = ranges / np.where(totals > 0, totals, 1.0)
   return np.concatenate(
-    [encoded.tensors, likely.reshape(len(likely), -1).astype(np.float32)], axis=1
+    [encoded.features, likely.reshape(len(likely), -1).astype(np.float32)], axis=1
   )
 
 

@@ -130,6 +130,56 @@ def test_what_was_learned_says_how_wrong_it_is():
     assert again.tobytes() == found.tobytes()
 
 
+def test_examples_have_no_ranges_of_0():
+  """A player who never plays to a leaf in the iteration drawn has a random range there."""
+  examples = search.self_play(_DICE, plays=20, batch=4, iterations=20, exploration=1.0)
+  assert (examples.ranges.sum(axis=2) > 0).all()
+
+
+def test_the_root_is_solved_once_for_all_plays():
+  def calls_at_root(plays):
+    calls = []
+
+    def counted(states, ranges):
+      calls.append(min(len(next(iter(state.states())).history()) for state in states))
+      return np.zeros_like(ranges)
+
+    search.self_play("kuhn_poker", counted, depth=1, plays=plays, batch=2, iterations=7)
+    return calls.count(min(calls))
+
+  assert calls_at_root(1) == calls_at_root(5) == 7
+
+
+def test_features_tell_public_states_apart():
+  """A table of last bids learns values that do not depend on other features."""
+  examples = [search.self_play(_DICE, plays=10, batch=8, iterations=20, seed=0)]
+  asked = []
+
+  def moves(state):
+    asked.append(state)
+    history = next(iter(state.states()))
+    return np.append(history.legal_actions_mask(), history.current_player())
+
+  one = search.learn_values(examples, network=LeastSquares(), features=moves)
+  assert asked
+  assert {state.number for state in asked} == {state.number for state in examples[0].public_states}
+  default = search.learn_values(examples, network=LeastSquares())
+  found, by_tensors = (each(*examples[0][:2]) for each in (one, default))
+  assert np.abs(found - by_tensors).max() > 1e-3
+  # The features stay with a network.
+  count = len(asked)
+  search.learn_values(examples, network=copy.deepcopy(one))
+  assert len(asked) > count
+  rng = np.random.default_rng(0)
+  for features in (
+    lambda state: [np.nan],
+    lambda state: "dice",
+    lambda state: np.zeros(rng.integers(1, 9)),
+  ):
+    with pytest.raises(errors.ArgumentError, match="features must return finite numbers"):
+      search.learn_values(examples, features=features)
+
+
 def test_networks_learn_nothing_of_padding():
   """Public states have different numbers of private states; a network's outputs have one number."""
 
