@@ -194,6 +194,7 @@ def steps_of(solver: Solver) -> AdaptiveSteps | PaperSteps:
   Raises:
     ArgumentError: the solver was not made by `StablePredictiveCFRSolver`.
   """
+  arguments.of_type(solver, "solver", Solver)
   name, named = solver.recipe
   if name != "StablePredictiveCFRSolver":
     raise errors.ArgumentError(f"{solver!r} was not made by StablePredictiveCFRSolver.")

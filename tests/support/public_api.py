@@ -315,6 +315,10 @@ def _state() -> Any:
   return state
 
 
+def _one_feature(state: Any) -> list[float]:
+  return [1.0]
+
+
 _bases: dict[str, Callable[[], Any]] = {
   "game": _kuhn,
   "compiled": _compiled,
@@ -393,6 +397,8 @@ _bases: dict[str, Callable[[], Any]] = {
   "number": lambda: 1,
   "function": lambda: lambda seen, legal: legal / legal.sum(axis=1, keepdims=True),
   "step": lambda: 3,
+  # A function that can be pickled.
+  "features": lambda: _one_feature,
   "values": lambda: np.ones(3),
   "trust": lambda: 0.5,
   "histories": lambda: [[0, 1, 0, 0]],
@@ -444,7 +450,7 @@ def _arguments(function: Any) -> dict[str, Any]:
         result[name] = _bases[name]()
     elif required:
       hint = hints.get(name)
-      if name == "solver" and not inspect.isclass(hint):
+      if name == "solver" and (not inspect.isclass(hint) or getattr(hint, "_is_protocol", False)):
         hint = spiel_cfr.FullWidthSolver
       if not inspect.isclass(hint):
         raise LookupError(f"Nothing is known to call {function.__qualname__}({name}: {hint}) with.")

@@ -68,7 +68,8 @@ def game_from_arrays(
     InvalidPayoffError: a payoff is NaN or infinite.
   """
   arguments.of_type(name, "name", str)
-  num_players = len(parents) if isinstance(parents, list | tuple | np.ndarray) else 0
+  is_array = isinstance(parents, np.ndarray) and parents.ndim > 0
+  num_players = len(parents) if is_array or isinstance(parents, list | tuple) else 0
   if num_players < 2:
     raise errors.ArgumentError(
       f"parents must have a list for each of two players or more, not {arguments.shortened(parents)}."

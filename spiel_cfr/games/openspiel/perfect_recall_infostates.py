@@ -90,7 +90,9 @@ class OwnHistory:
 
 def check_infostate(infostate: Any) -> None:
   """Raises ArgumentError unless the argument `infostate` is None, "history" or a function."""
-  if infostate is not None and infostate != "history" and not callable(infostate):
+  # Comparing a game of OpenSpiel with a string would raise a TypeError.
+  is_history = isinstance(infostate, str) and infostate == "history"
+  if infostate is not None and not is_history and not callable(infostate):
     raise errors.ArgumentError(
       f'infostate must be "history" or a function of state and player, not {infostate!r}.'
     )
