@@ -101,7 +101,8 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
 
   @action_probability_array.setter
   def action_probability_array(self, array: npt.NDArray[np.float64]) -> None:
-    self._array = array
+    # A live policy writes into its array, so it takes a copy.
+    self._array = array if self._source is None else np.array(array)
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
     """Returns action -> probability; as in OpenSpiel, {0: 1.0} for a player without actions.

@@ -5,6 +5,7 @@ unknown. Therefore each process here is a pool of one process.
 """
 
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -63,6 +64,14 @@ class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
       if attempt == ATTEMPTS:
         raise
     return self._call(function, args, kwargs, attempt + 1)
+
+  def interrupt(self) -> None:
+    """Sends the signal of Ctrl-C to the executor's processes: each raises KeyboardInterrupt in its call, and ends."""
+    for pool in list(self._pools):
+      # None after a shutdown.
+      for process in list((pool._processes or {}).values()):
+        with contextlib.suppress(ProcessLookupError):
+          os.kill(process.pid, signal.SIGINT)
 
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
     super().shutdown(wait, cancel_futures=cancel_futures)

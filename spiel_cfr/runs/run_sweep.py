@@ -4,20 +4,17 @@ A sweep continues where an earlier call was interrupted, and does not repeat fin
 """
 
 import concurrent.futures
-import contextlib
 import csv
 import dataclasses
 import io
 import itertools
-import multiprocessing
 import os
 import pathlib
 import pickle
 import shutil
-import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import tqdm
 
@@ -315,15 +312,8 @@ def _run(
     for future in futures:
       future.cancel()
     if isinstance(executor, ProcessExecutor):
-      _interrupt_processes()
+      executor.interrupt()
     raise
   finally:
     if starts_processes:
       executor.shutdown(cancel_futures=True)
-
-
-def _interrupt_processes() -> None:
-  """Sends the signal of Ctrl-C to all processes, so that their runs finish an iteration, save and stop."""
-  for process in multiprocessing.active_children():
-    with contextlib.suppress(ProcessLookupError):
-      os.kill(cast("int", process.pid), signal.SIGINT)

@@ -96,12 +96,22 @@ def make_solver(
 
 
 def key(solver: Solver, rules: StoppingRules, evaluate_at: RunSchedule) -> str:
-  """Returns the name of a run's folder: a hash of the game, the solver with its arguments, and the rules."""
-  schedule = (
-    repr(evaluate_at)
-    if dataclasses.is_dataclass(evaluate_at)
-    else getattr(evaluate_at, "__qualname__", type(evaluate_at).__qualname__)
-  )
+  """Returns the name of a run's folder: a hash of the game, the solver with its arguments, and the rules.
+
+  Raises:
+    ArgumentError: the schedule can't be pickled.
+  """
+  if dataclasses.is_dataclass(evaluate_at):
+    schedule = repr(evaluate_at)
+  else:
+    # Pickles contain the module, the name and the arguments of a function, and the attributes of an object.
+    try:
+      schedule = pickle.dumps(evaluate_at, protocol=5).hex()
+    except Exception as error:
+      raise errors.ArgumentError(
+        f"evaluate_at must be Every, Powers or a function of a module, not {checked.shortened(evaluate_at)}, which "
+        f"can't be pickled ({error})."
+      ) from error
   content = [
     solver.compiled_game.digest,
     solver.description(),

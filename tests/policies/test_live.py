@@ -148,6 +148,11 @@ def test_writes_never_reach_the_solver():
 
 def test_policies_can_be_assigned():
   """Another array may be assigned, as in OpenSpiel."""
-  held = spiel_cfr.CFRSolver("kuhn_poker").current_policy()
-  held.action_probability_array = np.full_like(held.action_probability_array, 0.25)
+  solver = spiel_cfr.CFRSolver("kuhn_poker")
+  held = solver.current_policy()
+  array = np.full_like(held.action_probability_array, 0.25)
+  held.action_probability_array = array
   assert held.action_probability_array[0, 0] == 0.25
+  solver.evaluate_and_update_policy()
+  assert held.action_probability_array[0, 0] != 0.25
+  np.testing.assert_array_equal(array, 0.25)

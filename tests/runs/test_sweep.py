@@ -1,13 +1,16 @@
 """Sweeps: every combination runs once, failures are rows, also if processes are killed."""
 
+import functools
 import json
 import math
+import multiprocessing
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import pytest
@@ -110,6 +113,19 @@ def test_finished_work_is_not_repeated(kuhn: Any, tmp_path: pathlib.Path) -> Non
     (row, _) = sweep(grid, tmp_path).rows
     assert (row["nash_conv"], row["error"]) == (first.rows[0]["nash_conv"], "")
     assert json.loads((folder / "result.json").read_bytes())
+
+
+def _every(n: int, iteration: int) -> int:
+  return iteration + n
+
+
+def test_schedules_with_other_arguments_are_other_runs(kuhn: Any, tmp_path: pathlib.Path) -> None:
+  grid = {"game": [kuhn], "solver": ["cfr"]}
+  schedules = [functools.partial(_every, n) for n in (3, 7, 3)]
+  folders = [sweep(grid, tmp_path, evaluate_at=each).rows[0]["folder"] for each in schedules]
+  assert folders[0] == folders[2] != folders[1]
+  (row,) = sweep(grid, tmp_path, evaluate_at=lambda iteration: iteration + 3).rows
+  assert "can't be pickled" in row["error"]
 
 
 def test_results_of_other_runs_are_none(kuhn: Any, tmp_path: pathlib.Path) -> None:
@@ -322,3 +338,19 @@ def test_a_process_that_waits_for_work_ends_without_a_word(capfd):
     with pytest.raises(KeyboardInterrupt):
       executor.submit(signal.raise_signal, signal.SIGINT).result()
   assert capfd.readouterr().err == ""
+
+
+def test_only_the_executors_processes_are_interrupted():
+  other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+  other.start()
+  with spiel_cfr.runs.ProcessExecutor(1) as executor:
+    number = executor.submit(os.getpid).result()
+    call = executor.submit(time.sleep, 60)
+    while not call.running():
+      time.sleep(0.01)
+    executor.interrupt()
+    with pytest.raises((KeyboardInterrupt, BrokenProcessPool)):
+      call.result(timeout=30)
+  assert other.is_alive() and number != other.pid
+  other.kill()
+  other.join()

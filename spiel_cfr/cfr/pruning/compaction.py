@@ -81,15 +81,18 @@ class PrunableGame:
     Raises:
       PruningError: the game has another number of players, is an abstraction, or lists no leaves.
     """
-    why = ""
     if game.num_players != 2:
-      why = f"has {game.num_players} players; pruning takes two"
-    elif game.original is not game:
-      why = "is an abstraction. Prune its `original`"
-    elif not isinstance(game, EnumeratedGame):
-      why = "lists no leaves, as in vector form. Compile it with vector_form=False"
-    if why or not isinstance(game, EnumeratedGame):
-      raise errors.PruningError(f"{game.name} {why}, or use no pruning.")
+      raise errors.PruningError(
+        f"{game.name} has {game.num_players} players; pruning takes two, so use no pruning."
+      )
+    if game.original is not game:
+      raise errors.PruningError(
+        f"{game.name} is an abstraction. Prune its `original`, or use no pruning."
+      )
+    if not isinstance(game, EnumeratedGame):
+      raise errors.PruningError(
+        f"{game!r} lists no histories. Pass compile_game(..., vector_form=False), or use no pruning."
+      )
     self.game, decisions = game, game.decisions
     self._payoff, self._tree = decisions.payoff, Tree(decisions.groups, decisions.parent)
     parent = decisions.parent.astype(np.int64)
