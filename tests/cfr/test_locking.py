@@ -85,7 +85,8 @@ def test_infosets_are_locked_by_their_sequences():
   by_name, by_sequence = spiel_cfr.CFRPlusSolver(game), spiel_cfr.CFRPlusSolver(game)
   by_name.lock({infosets.infostates[index]: part[infosets.infostates[index]] for index in chosen})
   # One sequence of an infoset stands for all.
-  sequences = infosets.first_sequence[chosen].astype(np.int64)
+  starts = np.cumsum(infosets.num_actions) - infosets.num_actions
+  sequences = infosets.action_sequences[starts[chosen]].astype(np.int64)
   by_sequence.lock(probabilities, sequences)
   for solver in (by_name, by_sequence):
     solver.run(20)
