@@ -294,14 +294,14 @@ class _Evaluations:
     )
     return Row(
       # A plain integer: `iteration` of Monte Carlo solvers is callable, and refers to the solver.
-      int(solver.iteration),
-      self.solver_seconds,
-      self._evaluation_seconds + time.perf_counter() - begin,
-      solver.nodes_touched,
-      nash_conv,
-      nash_conv / 2 if game.is_two_player_constant_sum else None,
-      current_nash_conv,
-      solver.trace_columns(),
+      iteration=int(solver.iteration),
+      solver_seconds=self.solver_seconds,
+      evaluation_seconds=self._evaluation_seconds + time.perf_counter() - begin,
+      nodes_touched=solver.nodes_touched,
+      nash_conv=nash_conv,
+      exploitability=nash_conv / 2 if game.is_two_player_constant_sum else None,
+      current_nash_conv=current_nash_conv,
+      extra_columns=solver.trace_columns(),
     )
 
 

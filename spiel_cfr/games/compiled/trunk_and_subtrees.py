@@ -225,7 +225,7 @@ class PartSteps:
 
   Attributes:
     parts: list of `Part`. The parts of the game, the trunk first.
-    trunk: `PartWorkspace`. The workspace of the trunk.
+    trunk: `PartWorkspace`. The workspace of part 0: the trunk, or the whole game.
     workspaces: list of `PartWorkspace`. One for each thread that visits subtrees.
   """
 
@@ -325,11 +325,14 @@ class PartSteps:
 
   def gradient(self, visit: Visit) -> Step:
     """Returns the step that computes a player's gradient in a part."""
-    # In a game of one part, all players share this array, which has the reach probabilities of all of them. A game in
-    # several parts has two players, and this is the opponent's array.
-    opponent_reach = visit.workspace.sequence_form[(visit.player + 1) % len(self.players)]
     payoff = self.parts[visit.number].payoff
-    return payoff.gradient_step(visit.player, opponent_reach, visit.utility)
+    return payoff.gradient_step(visit.player, self._others_reach(visit), visit.utility)
+
+  def _others_reach(self, visit: Visit) -> AnyFloats:
+    """Returns an array with the other players' sequence forms in a part."""
+    # Two players have an array each, or share one. More players always share one.
+    other = 1 - visit.player if len(self.players) == 2 else visit.player
+    return visit.workspace.sequence_form[other]
 
   def copy_to_prediction(self, visit: Visit) -> Step:
     """Returns the step that copies the gradient to the predicted utilities; it runs before the backward pass."""
