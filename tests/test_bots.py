@@ -144,7 +144,9 @@ def test_a_safe_bot_learns_from_games():
     told.observe(state.history())
   bot.restart()
   assert seen.budget == told.budget > 0.1
-  np.testing.assert_array_equal(seen.sequence_form, told.sequence_form)
+  np.testing.assert_array_equal(
+    seen.policy.action_probability_array, told.policy.action_probability_array
+  )
   # OpenSpiel's C++ shows a bot the states in which it moves. It then sees fewer gifts.
   for seed in range(20):
     pyspiel.evaluate_bots(game.new_initial_state(), others, seed)
