@@ -292,7 +292,7 @@ def test_step_rule(tmp_path):
   assert one != other
   assert one == pytest.approx(other, rel=0.5)
   assert abs(by_key["restarted", 0]["iterations"]["3000"]) < 1e-12
-  equal_time, equal_iterations = output.split("Equal iterations.")
+  equal_time, equal_iterations = output.split("Equal iterations:")
   assert "100: at or below the best of others on 0 of 1 games, in 0 of 2 runs" in equal_time
   assert "3,000: at or below the best of others on 1 of 1 games, in 2 of 2 runs" in equal_iterations
   again = run("step_rule", *flags, "--report")
