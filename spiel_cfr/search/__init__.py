@@ -21,10 +21,10 @@ The modules by question, in reading order:
 
 All searches reach the solver by the same calls:
 
-    start_from_ranges, or start_from_blueprint     the beginning of a subgame: ranges, and bounds of the gadget
-    SearchTree.cut_out                             the subgame behind the gadget, as a compiled game
+    start_from_ranges, or start_from_policy        the beginning of a subgame: ranges, and bounds of the gadget
+    SearchTree.cutter.cut_out                      the subgame behind the gadget, as a compiled game
     SubgameSolver.solve                            a linear program, or iterations of a solver of the catalogue
-    CutOut.write                                   the solution, as entries of a policy of the whole game
+    CutOut.write                                   the solution, in a policy of the whole game
 
 `Subgame.solve` makes these calls for one public state. `search_step` makes them for many, and then checks margins. Each
 step of `resolve` and each decision of a `SearchBot` with a blueprint is a `search_step`. Subgames with leaf values are

@@ -79,24 +79,24 @@ class BeliefSearch(GameSearch):
     segment, history = self._root_segment(), state.history()
     while True:
       path = segment.path(history)
-      leaves = {leaf.number for leaf in segment.lookahead.leaves}
-      reached = [number for number in segment.tree.state_of[path].tolist() if number in leaves]
+      leaves = {leaf.index for leaf in segment.lookahead.leaves}
+      reached = [index for index in segment.tree.state_of[path].tolist() if index in leaves]
       if not reached:
         break
       segment = self._segment_below(segment, reached[0])
     histories = segment.tree.histories
     span = histories.entries_of(int(histories.infoset[path[-1]]))
-    entries = segment.lookahead.sequences[self._player].entries
+    slots = segment.lookahead.sequences[self._player].slots
     strategy = np.zeros(histories.num_entries)
-    strategy[entries] = self._solved[segment].strategies[self._player][:, 0]
+    strategy[slots] = self._solved[segment].strategies[self._player][:, 0]
     legal = np.concatenate(histories.actions)[span]
     return list(zip(legal.tolist(), strategy[span].tolist(), strict=True))
 
-  def _segment_below(self, above: Segment, number: int) -> Segment:
-    """Returns the segment below a leaf, after solving it; `number` is the leaf's index as a public state."""
-    segment = above.segment_below(number)
+  def _segment_below(self, above: Segment, index: int) -> Segment:
+    """Returns the segment below a leaf, after solving it; `index` is the leaf's index as a public state."""
+    segment = above.segment_below(index)
     if segment not in self._solved:
-      leaf = [each.number for each in above.lookahead.leaves].index(number)
+      leaf = [each.index for each in above.lookahead.leaves].index(index)
       solution, counts = self._solved[above], above.lookahead.counts[leaf]
       first, second = (solution.leaf_ranges[leaf, player, : counts[player]] for player in (0, 1))
       opponent = 1 - self._player

@@ -6,9 +6,9 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr.bots import PolicyReader, distribution
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.private_forest import NONE
 
 
 def read_blueprint(histories: HistoryTree, blueprint: PolicyReader) -> tuple[Float64s, Bools]:

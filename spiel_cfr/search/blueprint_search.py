@@ -24,11 +24,11 @@ class SegmentState(NamedTuple):
 
   Attributes:
     segment: `Segment`. The segment.
-    number: int. The index of the public state in the segment.
+    index: int. The index of the public state in the segment.
   """
 
   segment: Segment
-  number: int
+  index: int
 
 
 class BlueprintSearch(GameSearch):
@@ -118,8 +118,8 @@ class BlueprintSearch(GameSearch):
       length += len(path) - 1
       if length == len(history):
         return
-      number = int(segment.tree.state_of[path[-1]])
-      segment = segment.segment_below(number)
+      index = int(segment.tree.state_of[path[-1]])
+      segment = segment.segment_below(index)
 
   def _resolver_at_decision(
     self, candidates: list[SegmentState | None], decision: Any, deadline: float
@@ -160,8 +160,8 @@ class BlueprintSearch(GameSearch):
       if begin is None:
         tree = tree_of(self.view, most, walk_deadline)
       else:
-        segment, number = begin
-        states, probabilities = segment.states_in(number)
+        segment, index = begin
+        states, probabilities = segment.states_in(index)
         tree = HistoryTree(self.view, states, most, probabilities, walk_deadline)
       found = SubgameResolver(tree, self._blueprint, self._player, self._options)
     except errors.GameTooLargeError as error:

@@ -1,15 +1,18 @@
-"""Records of subgames: the beginning of a subgame, and the game that is cut out for a solver.
+"""Subgames as games for a solver: the beginning of a subgame, the game that is cut out, and the interface that does it.
 
-Search trees make a `Start` from ranges, and a `CutOut` from one or more of them.
+`subgame_starts` makes a `Start` from ranges. The `Cutter` of a public tree makes a `CutOut` of one or more of them.
 """
 
+import abc
 import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.search.gadgets import Gadget
 
 # Smaller probabilities are rounding errors: the player does not play to the infoset.
 _PLAYED = 1e-9
@@ -25,21 +28,31 @@ class Start:
   J is an index of the opponent's private states. `gadgets` explains w and r.
 
   Attributes:
-    number: int. The index of the public state.
+    index: int. The index of the public state.
     searcher: int. The player whose strategy is re-solved.
     weights: by player, float64 (private states,). The probability of a pair of private states in the subgame is
       chance's probability times both players' weights. The probabilities of all pairs sum to 1.
+    probability: float. The total probability, by which the weights and w are divided.
     w: float64 (J,). w of each J, divided by the total probability; 0 at private states that are left out.
     r: float64 (J,). r of each J.
     bound: float64 (J,). The largest expected payoff that the opponent may have at each J.
   """
 
-  number: int
+  index: int
   searcher: int
   weights: PerPlayer
+  probability: float
   w: Float64s
   r: Float64s
   bound: Float64s
+
+  def mean_excess(self, margins: Float64s) -> float:
+    """Returns how much the opponent gets above its bounds: the mean over J, weighted by w.
+
+    Args:
+      margins: float64. The margins at the J with w above 0.
+    """
+    return float(np.maximum(-margins, 0.0) @ self.w[self.w > 0])
 
 
 class Bonus(NamedTuple):
@@ -66,34 +79,56 @@ class CutOut:
   Attributes:
     game: the game that a solver solves. Its player numbers are those of the whole game.
     searcher: int. The player whose strategy is re-solved.
-    here: by player, int64 (actions,). The sequences of `game` that are actions of the whole game. Empty for the
+    sequences: by player, int64 (actions,). The sequences of `game` that are actions of the whole game. Empty for the
       opponent in a gadget with bounds.
-    there: by player, int64 (actions,). The entries of the same actions in the whole game.
+    slots: by player, int64 (actions,). The slots of the same actions in the whole game.
     subgame: int64 (actions of the searcher,). The position of each action's subgame in the list of subgames.
     bonus: `Bonus`. It replaces a copy of the opponent's infosets in a linear program; None without a bonus.
   """
 
   game: CompiledGame
   searcher: int
-  here: tuple[Int64s, Int64s]
-  there: tuple[Int64s, Int64s]
+  sequences: tuple[Int64s, Int64s]
+  slots: tuple[Int64s, Int64s]
   subgame: Int64s
   bonus: Bonus | None = None
 
-  def write(self, solution: Float64s, entries: Float64s, player: int) -> None:
-    """Writes a player's solution, in sequence form, to the entries of the whole game.
+  def write(self, solution: Float64s, policy: Float64s, player: int) -> None:
+    """Writes a player's solution, in sequence form, into a policy of the whole game, shape (slots,).
 
-    Entries at infosets to which the player does not play keep their values.
+    Slots at infosets to which the player does not play keep their values.
     """
     totals = np.zeros(self.game.end)
     for sequences, _ in self.game.treeplexes[player].infoset_groups():
       totals[sequences] = solution[sequences].sum(axis=0)
-    here, there = self.here[player], self.there[player]
-    plays = totals[here] > _PLAYED
-    entries[there[plays]] = solution[here[plays]] / totals[here[plays]]
+    of_game, of_policy = self.sequences[player], self.slots[player]
+    plays = totals[of_game] > _PLAYED
+    policy[of_policy[plays]] = solution[of_game[plays]] / totals[of_game[plays]]
 
-  def entries_by_subgame(self, count: int) -> list[Int64s]:
-    """Returns the searcher's entries in each of `count` subgames."""
+  def slots_by_subgame(self, count: int) -> list[Int64s]:
+    """Returns the searcher's slots in each of `count` subgames."""
     order = np.argsort(self.subgame, kind="stable")
     ends = np.searchsorted(self.subgame[order], np.arange(1, count))
-    return np.split(self.there[self.searcher][order], ends)
+    return np.split(self.slots[self.searcher][order], ends)
+
+
+class Cutter(abc.ABC):
+  """Makes games of the subgames of one public tree."""
+
+  @abc.abstractmethod
+  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+    """Returns subgames, none below another, as one game with a gadget in front of each.
+
+    Args:
+      starts: the beginnings of the subgames.
+      gadget: the gadget.
+      program: True if a linear program will solve the game. With the front "pick", the program then has a bonus in
+        place of the infosets of the dealt copy.
+
+    Raises:
+      ArgumentError: this form of game does not support the gadget.
+    """
+
+  @abc.abstractmethod
+  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
+    """Yields lists of subgames to solve together, as one game; if `alone`, each list has one subgame."""

@@ -36,19 +36,19 @@ class ExactValues(abc.ABC):
     """
     self.tree = forest_of(game) if isinstance(game, SearchTree) else list_histories(game)
     # By another tree and the index of a public state in it: the index in `tree`.
-    self._numbers = weakref.WeakKeyDictionary[SearchTree, dict[int, int]]()
+    self._indices = weakref.WeakKeyDictionary[SearchTree, dict[int, int]]()
 
   def __getstate__(self) -> dict[str, Any]:
     # Copies look the indices up again.
-    return {name: value for name, value in self.__dict__.items() if name != "_numbers"}
+    return {name: value for name, value in self.__dict__.items() if name != "_indices"}
 
   def __setstate__(self, attributes: dict[str, Any]) -> None:
     self.__dict__.update(attributes)
-    self._numbers = weakref.WeakKeyDictionary[SearchTree, dict[int, int]]()
+    self._indices = weakref.WeakKeyDictionary[SearchTree, dict[int, int]]()
 
   @abc.abstractmethod
   def _faced_policy(self, ranges: RangesByState) -> Float64s:
-    """Returns the policy to which both players respond, shape (entries,).
+    """Returns the policy to which both players respond, shape (slots,).
 
     Args:
       ranges: by the index of a public state, both players' ranges.
@@ -72,28 +72,28 @@ class ExactValues(abc.ABC):
     for positions in _without_repetition(public_states):
       given_ranges = {}
       for position in positions:
-        number = self._number(public_states[position])
-        counts = self.tree.num_private_states(number)
-        given_ranges[number] = ranges[position, 0, : counts[0]], ranges[position, 1, : counts[1]]
+        index = self._index(public_states[position])
+        counts = self.tree.num_private_states(index)
+        given_ranges[index] = ranges[position, 0, : counts[0]], ranges[position, 1, : counts[1]]
       policy = self._faced_policy(given_ranges)
       for player in (0, 1):
-        blueprint = self.tree.blueprint(policy, 1 - player, given_ranges)
-        for position, number in zip(positions, given_ranges, strict=True):
-          values = blueprint.values(number)
+        evaluated = self.tree.evaluated(policy, 1 - player, given_ranges)
+        for position, index in zip(positions, given_ranges, strict=True):
+          values = evaluated.values(index)
           result[position, player, : len(values)] = values
     return result
 
-  def _number(self, state: PublicState) -> int:
+  def _index(self, state: PublicState) -> int:
     """Returns the index of a public state in the tree of the whole game."""
     if state.tree is self.tree:
-      return state.number
-    numbers = self._numbers.setdefault(state.tree, {})
-    if state.number not in numbers:
+      return state.index
+    indices = self._indices.setdefault(state.tree, {})
+    if state.index not in indices:
       whole = self.tree.public_state_of(next(iter(state.states())))
       if any(whole.private_states(player) != state.private_states(player) for player in (0, 1)):
         raise errors.ArgumentError(f"{state!r} is not a public state of {self.tree.game}.")
-      numbers[state.number] = whole.number
-    return numbers[state.number]
+      indices[state.index] = whole.index
+    return indices[state.index]
 
 
 class SolvedValues(ExactValues):
@@ -116,10 +116,10 @@ class ResponseValues(ExactValues):
       GameError: see `ExactValues`.
     """
     super().__init__(game)
-    self._entries = self.tree.entries(policy)
+    self._policy = self.tree.policy_array(policy)
 
   def _faced_policy(self, ranges: RangesByState) -> Float64s:
-    return self._entries
+    return self._policy
 
 
 def _without_repetition(states: Sequence[PublicState]) -> Iterator[list[int]]:

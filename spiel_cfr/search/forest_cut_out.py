@@ -13,7 +13,7 @@ Example: Kuhn poker after player 0's pass, re-solved for player 1, with the fron
     a leaf                 0pb-bet after 1p-bet   searcher's sequence 4 with 5, and with 11 for the dealt copy
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +22,16 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enumerated_game
 from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
-from spiel_cfr.search.cut_outs import CutOut, Start
+from spiel_cfr.search.cut_outs import CutOut, Cutter, Start
 from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.gadget_moves import GadgetMoves, opponent_roots
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.private_forest import NONE, SubgameInfosets
+from spiel_cfr.search.private_forest import SubforestInfosets
+
+# The largest number of ends of the game in subgames that are solved as one game.
+_MOST_END_PAIRS = 500_000
 
 
 class _SubgameEnds(NamedTuple):
@@ -45,87 +49,92 @@ class _SubgameEnds(NamedTuple):
 
 
 def _ends(tree: ForestTree, starts: Sequence[Start], roots: Sequence[Int64s]) -> _SubgameEnds:
-  """Returns the ends in subgames that both players may reach; `roots` as in `cut_out`."""
-  ends = [tree.end_pairs(tree.below(start.number)) for start in starts]
+  """Returns the ends in subgames that both players may reach; `roots` as in `ForestCutter.cut_out`."""
+  ends = [tree.end_pairs(tree.below(start.index)) for start in starts]
   first, second, payoffs = (np.concatenate(arrays) for arrays in zip(*ends, strict=True))
   rows = np.stack([first, second])
   weights = np.ones(len(payoffs))
   for player, root in enumerate(roots):
     weight_of_root = np.zeros(len(root))
     for start in starts:
-      weight_of_root[tree.rows(start.number, player)] = start.weights[player]
+      weight_of_root[tree.rows(start.index, player)] = start.weights[player]
     weights *= weight_of_root[root[rows[player]]]
   is_possible = weights > 0
   sign = 1 - 2 * starts[0].searcher
   return _SubgameEnds(rows[:, is_possible], sign * payoffs[is_possible], weights[is_possible])
 
 
-def cut_out(
-  tree: ForestTree,
-  starts: Sequence[Start],
-  gadget: Gadget,
-  *,
-  program: bool = False,
-) -> CutOut:
-  """Returns the subgames below some public states, with a gadget in front, as one game.
+class ForestCutter(Cutter):
+  """Makes games of subgames of a tree that lists private states."""
 
-  Args:
-    tree: the whole game.
-    starts: the beginnings of the subgames.
-    gadget: the gadget in front of each subgame.
-    program: True if a linear program will solve the game. With the front "pick", the program then has a bonus in place
-      of the infosets of the dealt copy.
-  """
-  searcher = starts[0].searcher
-  opponent = 1 - searcher
-  # By player, int64 (rows,): the row at the beginning of each row's subgame, `NONE` outside.
-  roots = [
-    forest.subtree_roots(np.concatenate([tree.rows(start.number, player) for start in starts]))
-    for player, forest in enumerate(tree.forests)
-  ]
-  ends = _ends(tree, starts, roots)
-  searcher_infosets, opponent_infosets = (
-    SubgameInfosets(tree.forests[player], roots[player], ends.rows[player])
-    for player in (searcher, opponent)
-  )
-  searcher_side = _BuiltInfosets(tree, searcher)
-  searcher_side.add_infosets(searcher_infosets, "", 0)
-  searcher_last = searcher_infosets.sequences(tree.forests[searcher].last[ends.rows[searcher]], 0)
-  rows = [tree.rows(start.number, opponent) for start in starts]
-  private_states = opponent_roots(starts, rows, gadget)
-  moves = GadgetMoves(private_states, gadget, program)
-  j_of_root = np.full(len(roots[opponent]), NONE)
-  j_of_root[private_states.row] = np.arange(len(private_states.row))
-  opponent_side, opponent_last, values = _leaves(
-    tree, opponent, moves, opponent_infosets, ends, j_of_root[roots[opponent]]
-  )
-  # The searcher has no move before leaves of the gadget. All copies of the subgames' ends repeat its last sequences.
-  pairs = np.stack([np.zeros_like(opponent_last), opponent_last])
-  pairs[0, len(moves.values) :] = np.resize(searcher_last, len(values) - len(moves.values))
-  game = _game(tree.name, searcher, searcher_side, opponent_side, pairs, values)
-  subgame_of_root = np.zeros(len(roots[searcher]), np.int64)
-  for position, start in enumerate(starts):
-    subgame_of_root[tree.rows(start.number, searcher)] = position
-  # With the front "deal", the opponent has one copy and no move before it: its solution is one of the whole game.
-  counted = len(opponent_infosets.entries) if gadget.front == "deal" else 0
-  actions = np.split(game.all_action_sequences, [len(game.actions[0])])
-  here = actions[searcher], actions[opponent][:counted]
-  there = searcher_infosets.entries, opponent_infosets.entries[:counted]
-  return CutOut(
-    game,
-    searcher,
-    here if searcher == 0 else here[::-1],
-    there if searcher == 0 else there[::-1],
-    np.repeat(subgame_of_root[roots[searcher][searcher_infosets.rows]], searcher_infosets.counts),
-    moves.bonus_in(game, opponent),
-  )
+  def __init__(self, tree: ForestTree) -> None:
+    """Takes the tree."""
+    self._tree = tree
+
+  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
+    batch: list[Start] = []
+    size = 0
+    for start in starts:
+      more = int(self._tree.num_end_pairs[self._tree.below(start.index)].sum())
+      if batch and (alone or size + more > _MOST_END_PAIRS):
+        yield batch
+        batch, size = [], 0
+      batch.append(start)
+      size += more
+    if batch:
+      yield batch
+
+  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+    tree, searcher = self._tree, starts[0].searcher
+    opponent = 1 - searcher
+    # By player, int64 (rows,): the row at the beginning of each row's subgame, `NONE` outside.
+    roots = [
+      forest.subtree_roots(np.concatenate([tree.rows(start.index, player) for start in starts]))
+      for player, forest in enumerate(tree.forests)
+    ]
+    ends = _ends(tree, starts, roots)
+    searcher_infosets, opponent_infosets = (
+      SubforestInfosets(tree.forests[player], roots[player], ends.rows[player])
+      for player in (searcher, opponent)
+    )
+    searcher_side = _BuiltInfosets(tree, searcher)
+    searcher_side.add_infosets(searcher_infosets, "", 0)
+    searcher_last = searcher_infosets.sequences(tree.forests[searcher].last[ends.rows[searcher]], 0)
+    rows = [tree.rows(start.index, opponent) for start in starts]
+    private_states = opponent_roots(starts, rows, gadget)
+    moves = GadgetMoves(private_states, gadget, program)
+    j_of_root = np.full(len(roots[opponent]), NONE)
+    j_of_root[private_states.row] = np.arange(len(private_states.row))
+    opponent_side, opponent_last, values = _leaves(
+      tree, opponent, moves, opponent_infosets, ends, j_of_root[roots[opponent]]
+    )
+    # The searcher has no move before leaves of the gadget. All copies of the subgames' ends repeat its last sequences.
+    pairs = np.stack([np.zeros_like(opponent_last), opponent_last])
+    pairs[0, len(moves.values) :] = np.resize(searcher_last, len(values) - len(moves.values))
+    game = _game(tree.name, searcher, searcher_side, opponent_side, pairs, values)
+    subgame_of_root = np.zeros(len(roots[searcher]), np.int64)
+    for position, start in enumerate(starts):
+      subgame_of_root[tree.rows(start.index, searcher)] = position
+    # With the front "deal", the opponent has one copy and no move before it: its solution is one of the whole game.
+    counted = len(opponent_infosets.slots) if gadget.front == "deal" else 0
+    actions = np.split(game.all_action_sequences, [len(game.actions[0])])
+    sequences = actions[searcher], actions[opponent][:counted]
+    slots = searcher_infosets.slots, opponent_infosets.slots[:counted]
+    return CutOut(
+      game,
+      searcher,
+      sequences if searcher == 0 else sequences[::-1],
+      slots if searcher == 0 else slots[::-1],
+      np.repeat(subgame_of_root[roots[searcher][searcher_infosets.rows]], searcher_infosets.counts),
+      moves.bonus_in(game, opponent),
+    )
 
 
 def _leaves(
   tree: ForestTree,
   opponent: int,
   moves: GadgetMoves,
-  infosets: SubgameInfosets,
+  infosets: SubforestInfosets,
   ends: _SubgameEnds,
   j_of_row: Int64s,
 ) -> tuple["_BuiltInfosets", Int64s, Float64s]:
@@ -145,10 +154,10 @@ def _leaves(
   side.add_gadget(moves)
   sequences, values = [moves.sequences], [moves.values]
   end_rows = ends.rows[opponent]
-  last_entry, j_of_end = tree.forests[opponent].last[end_rows], j_of_row[end_rows]
+  last_slot, j_of_end = tree.forests[opponent].last[end_rows], j_of_row[end_rows]
   for copy in moves.copies:
     begin = side.add_infosets(infosets, copy.label, copy.sequence[j_of_row[infosets.rows]])
-    sequences.append(infosets.sequences(last_entry, copy.sequence[j_of_end], begin))
+    sequences.append(infosets.sequences(last_slot, copy.sequence[j_of_end], begin))
     values.append(ends.weights * copy.factor[j_of_end] * ends.payoffs)
   return side, np.concatenate(sequences), np.concatenate(values)
 
@@ -242,7 +251,7 @@ class _BuiltInfosets:
     self.actions.append(concatenated_ranges(np.zeros_like(moves.counts), moves.counts))
     self.parents.append(np.zeros_like(moves.counts))
 
-  def add_infosets(self, infosets: SubgameInfosets, label: str, otherwise: Any) -> int:
+  def add_infosets(self, infosets: SubforestInfosets, label: str, otherwise: Any) -> int:
     """Adds a copy of infosets of the whole game, and returns the first sequence of the copy.
 
     Args:
@@ -253,6 +262,6 @@ class _BuiltInfosets:
     start = 1 + sum(int(counts.sum()) for counts in self.counts)
     self.names.add(label, infosets.rows)
     self.counts.append(infosets.counts)
-    self.actions.append(self._actions[infosets.entries])
-    self.parents.append(infosets.sequences(infosets.entry_above, otherwise, start))
+    self.actions.append(self._actions[infosets.slots])
+    self.parents.append(infosets.sequences(infosets.slot_above, otherwise, start))
     return start

@@ -9,21 +9,19 @@ import abc
 import copy
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
-from spiel_cfr.search.cut_outs import PerPlayer, Start
-from spiel_cfr.search.private_forest import NONE, PrivateForest, Values
-from spiel_cfr.search.search_tree import Blueprint, PublicState, RangesByState, SearchTree
+from spiel_cfr.games.openspiel.history_list import NONE
+from spiel_cfr.search.cut_outs import PerPlayer
+from spiel_cfr.search.private_forest import PrivateForest, Values
+from spiel_cfr.search.search_tree import EvaluatedPolicy, PublicState, RangesByState, SearchTree
 
 # Bits of a mover: 1 and 2 for players 0 and 1, 4 for chance.
 _BOTH, _CHANCE = 3, 4
-# The largest number of ends of the game in subgames that are solved as one game.
-_MOST_END_PAIRS = 500_000
 
 
 class ForestTree(SearchTree):
@@ -44,10 +42,10 @@ class ForestTree(SearchTree):
   @property
   @abc.abstractmethod
   def actions(self) -> Int64s:
-    """The action of OpenSpiel of each entry, shape (entries,)."""
+    """The action of OpenSpiel of each slot, shape (slots,)."""
 
   @abc.abstractmethod
-  def rows(self, number: int, player: int) -> Int64s:
+  def rows(self, index: int, player: int) -> Int64s:
     """Returns the rows of a player's private states at a public state, given its index."""
 
   @abc.abstractmethod
@@ -55,13 +53,13 @@ class ForestTree(SearchTree):
     """Returns a player's last information state string at a row."""
 
   @abc.abstractmethod
-  def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
+  def end_pairs(self, indices: Int64s) -> tuple[Int64s, Int64s, Float64s]:
     """Returns the ends of the game right after some public states: rows of both players, and player 0's payoffs.
 
     A payoff is the player's return less half of the constant to which returns sum, times chance's probability.
 
     Args:
-      numbers: int64 (public states,). The indices of the public states.
+      indices: int64 (public states,). The indices of the public states.
 
     Returns:
       int64 (ends,), int64 (ends,) and float64 (ends,). Player 0's row, player 1's row, and the payoff at each end.
@@ -71,8 +69,8 @@ class ForestTree(SearchTree):
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     """Returns the probability that chance and the other player lead to each of a player's rows; shape (rows,).
 
-    `VectorTree` leaves 0 at rows where the game ends. Only `ForestBlueprint.unanswered` needs those rows, and only bots
-    set it, which search a `ListedTree`.
+    `VectorTree` leaves 0 at rows where the game ends. Only `EvaluatedForestPolicy.unanswered` needs those rows, and
+    only bots set it, which search a `ListedTree`.
 
     Args:
       player: the player.
@@ -101,40 +99,35 @@ class ForestTree(SearchTree):
     A public state at which different players may be to move occurs once for each of them.
     """
 
-  @property
-  def num_entries(self) -> int:
-    """See `SearchTree.num_entries`."""
-    return self.forests[0].num_entries
-
   def decision_states(self, player: int) -> Int64s:
     """Returns the indices of the public states where a player may be to move."""
-    numbers, movers = self.movers
-    return np.unique(numbers[movers == player])
+    indices, movers = self.movers
+    return np.unique(indices[movers == player])
 
   def decisions(self, player: int) -> list[list[PublicState]]:
     """Returns the public states where a player may be to move, a list for each number of moves before them."""
     levels: dict[int, list[PublicState]] = {}
-    for number in self.decision_states(arguments.integer(player, "player", 0, 1)).tolist():
-      levels.setdefault(self.depth(number), []).append(self[number])
+    for index in self.decision_states(arguments.integer(player, "player", 0, 1)).tolist():
+      levels.setdefault(self.depth(index), []).append(self[index])
     return [levels[depth] for depth in sorted(levels)]
 
-  def players(self, number: int) -> tuple[int, ...]:
-    numbers, movers = self.movers
-    begin, end = np.searchsorted(numbers, [number, number + 1])
+  def players(self, index: int) -> tuple[int, ...]:
+    indices, movers = self.movers
+    begin, end = np.searchsorted(indices, [index, index + 1])
     return tuple(movers[begin:end].tolist())
 
   def natural_cut(self) -> list[PublicState]:
-    numbers, movers = self.movers
+    indices, movers = self.movers
     moves = np.zeros(len(self), np.int64)
-    np.bitwise_or.at(moves, numbers, 1 << (movers % 3))
+    np.bitwise_or.at(moves, indices, 1 << (movers % 3))
     # By public state: the bits of the players who have moved above it, and whether chance has moved after one of them.
     acted, chance_after = [0] * len(self), [False] * len(self)
-    for number, (above, bits) in enumerate(
+    for index, (above, bits) in enumerate(
       zip(self.above.tolist(), moves[self.above].tolist(), strict=True)
     ):
       if above != NONE:
-        acted[number] = acted[above] | bits & _BOTH
-        chance_after[number] = chance_after[above] or (bits & _CHANCE > 0 and acted[above] > 0)
+        acted[index] = acted[above] | bits & _BOTH
+        chance_after[index] = chance_after[above] or (bits & _CHANCE > 0 and acted[above] > 0)
     decides = moves & _CHANCE == 0
     starts = np.array(chance_after) & decides
     return self.first_of(starts if starts.any() else (np.array(acted) == _BOTH) & decides)
@@ -144,60 +137,40 @@ class ForestTree(SearchTree):
     """The public states in preorder, the position of each in that order, and the size of each subgame."""
     count, above = len(self.above), self.above.tolist()
     sizes, positions = [1] * count, [0] * count
-    for number in range(count - 1, 0, -1):
-      if above[number] != NONE:
-        sizes[above[number]] += sizes[number]
+    for index in range(count - 1, 0, -1):
+      if above[index] != NONE:
+        sizes[above[index]] += sizes[index]
     # The next free position below each public state. The last element is for public states without a parent.
     free = [0] * (count + 1)
-    for number in range(count):
-      positions[number] = free[above[number]]
-      free[above[number]] += sizes[number]
-      free[number] = positions[number] + 1
+    for index in range(count):
+      positions[index] = free[above[index]]
+      free[above[index]] += sizes[index]
+      free[index] = positions[index] + 1
     return np.argsort(positions), np.array(positions), np.array(sizes)
 
-  def below(self, number: int) -> Int64s:
+  def below(self, index: int) -> Int64s:
     """Returns the indices of the public states in the subgame of a public state, in preorder."""
     order, positions, sizes = self._preorder
-    return order[positions[number] : positions[number] + sizes[number]]
+    return order[positions[index] : positions[index] + sizes[index]]
 
-  def owned(self, player: int) -> Bools:
-    return self.forests[player].row_of_entry >= 0
+  def num_private_states(self, index: int) -> tuple[int, int]:
+    return len(self.rows(index, 0)), len(self.rows(index, 1))
 
-  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
-    first, second = (forest.per_infoset(numbers, reduce) for forest in self.forests)
-    return first + second
-
-  def num_private_states(self, number: int) -> tuple[int, int]:
-    return len(self.rows(number, 0)), len(self.rows(number, 1))
-
-  def reach(self, entries: Float64s, given_ranges: RangesByState | None = None) -> PerPlayer:
-    """Returns the probability that each player plays to each of its rows; `given_ranges` as in `blueprint`."""
+  def reach(self, policy: Float64s, given_ranges: RangesByState | None = None) -> PerPlayer:
+    """Returns the probability that each player plays to each of its rows; `given_ranges` as in `evaluated`."""
     result = []
     for player, forest in enumerate(self.forests):
       given = np.full(len(forest.above), np.nan)
       given[: forest.begins[1]] = self.first_reach[player]
-      for number, ranges in (given_ranges or {}).items():
-        given[self.rows(number, player)] = ranges[player]
-      result.append(forest.reach(entries, given))
+      for index, ranges in (given_ranges or {}).items():
+        given[self.rows(index, player)] = ranges[player]
+      result.append(forest.reach(policy, given))
     return result[0], result[1]
 
-  def blueprint(
-    self, entries: Float64s, searcher: int, given_ranges: RangesByState | None = None
-  ) -> "ForestBlueprint":
-    return ForestBlueprint(self, entries, searcher, given_ranges)
-
-  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
-    batch: list[Start] = []
-    size = 0
-    for start in starts:
-      more = int(self.num_end_pairs[self.below(start.number)].sum())
-      if batch and (alone or size + more > _MOST_END_PAIRS):
-        yield batch
-        batch, size = [], 0
-      batch.append(start)
-      size += more
-    if batch:
-      yield batch
+  def evaluated(
+    self, policy: Float64s, searcher: int, given_ranges: RangesByState | None = None
+  ) -> "EvaluatedForestPolicy":
+    return EvaluatedForestPolicy(self, policy, searcher, given_ranges)
 
 
 def forest_of(tree: SearchTree) -> ForestTree:
@@ -215,12 +188,12 @@ def forest_of(tree: SearchTree) -> ForestTree:
 
 
 @dataclasses.dataclass(eq=False, repr=False)
-class ForestBlueprint(Blueprint):
-  """A policy of both players over private states, see `Blueprint`.
+class EvaluatedForestPolicy(EvaluatedPolicy):
+  """A policy of both players over private states, see `EvaluatedPolicy`.
 
   Attributes:
     given_ranges: dict or None. By the index of a public state, ranges that replace those of the policy.
-    unanswered: bool (entries,), or None. Actions of the opponent to which the policy has no answer. The opponent's best
+    unanswered: bool (slots,), or None. Actions of the opponent to which the policy has no answer. The opponent's best
       response does not consider them. Below such an action, the opponent's expected payoff at each private state is
       that at the infoset of the action.
     gifts_from: int. The depth from which on the opponent's actions count as gifts.
@@ -235,14 +208,14 @@ class ForestBlueprint(Blueprint):
   gifts_from: int = 0
   responds: bool = True
 
-  def played_by(self, player: int) -> "ForestBlueprint":
+  def played_by(self, player: int) -> "EvaluatedForestPolicy":
     return dataclasses.replace(self, searcher=1 - player, unanswered=None, responds=False)
 
-  def with_policy(self, entries: Float64s, *, answers_all: bool = False) -> "ForestBlueprint":
+  def with_policy(self, policy: Float64s, *, answers_all: bool = False) -> "EvaluatedForestPolicy":
     unanswered = None if answers_all else self.unanswered
-    return dataclasses.replace(self, policy=entries, unanswered=unanswered)
+    return dataclasses.replace(self, policy=policy, unanswered=unanswered)
 
-  def with_gifts_from(self, depth: int) -> "ForestBlueprint":
+  def with_gifts_from(self, depth: int) -> "EvaluatedForestPolicy":
     """Returns the same policy with other gifts: only the opponent's actions from a depth on count."""
     # A copy keeps the values that have been computed.
     result = copy.copy(self)
@@ -279,14 +252,14 @@ class ForestBlueprint(Blueprint):
     """Returns values in which the expected payoff below an unanswered action is that at the action's infoset."""
     forest = self._forest
     best = forest.per_infoset(np.where(unanswered, -np.inf, values.action_values), np.maximum)
-    w = self.w[forest.row_of_entry]
+    w = self.w[forest.row_of_slot]
     payoffs = np.divide(best, w, out=np.zeros_like(best), where=w > 0)
     # The index `NONE` selects the last element.
-    payoffs = np.append(np.where(unanswered, payoffs, np.nan), np.nan)[forest.entry]
+    payoffs = np.append(np.where(unanswered, payoffs, np.nan), np.nan)[forest.slot]
     payoffs = forest.inherited(payoffs)
     rows = np.where(np.isnan(payoffs), values.rows, payoffs * self.w)
-    moved = forest.entry >= 0
-    return Values(rows, np.bincount(forest.entry[moved], rows[moved], len(best)).astype(np.float64))
+    moved = forest.slot >= 0
+    return Values(rows, np.bincount(forest.slot[moved], rows[moved], len(best)).astype(np.float64))
 
   @property
   def opponent_value(self) -> float:
@@ -295,32 +268,32 @@ class ForestBlueprint(Blueprint):
   def action_values(self) -> Float64s:
     return self.counterfactual_values.action_values
 
-  def ranges(self, number: int) -> PerPlayer:
-    first, second = (self.reach[player][self.tree.rows(number, player)] for player in (0, 1))
+  def ranges(self, index: int) -> PerPlayer:
+    first, second = (self.reach[player][self.tree.rows(index, player)] for player in (0, 1))
     return first, second
 
-  def values(self, number: int) -> Float64s:
-    return self.counterfactual_values.rows[self.tree.rows(number, 1 - self.searcher)]
+  def values(self, index: int) -> Float64s:
+    return self.counterfactual_values.rows[self.tree.rows(index, 1 - self.searcher)]
 
-  def gifts(self, number: int) -> Float64s:
-    return self._gifts[self.tree.rows(number, 1 - self.searcher)]
+  def gifts(self, index: int) -> Float64s:
+    return self._gifts[self.tree.rows(index, 1 - self.searcher)]
 
   @functools.cached_property
   def _gifts(self) -> Float64s:
     """The expected payoff that the opponent has lost on the way to each of its rows: g; shape (rows,)."""
     forest, (rows, action_values) = self._forest, self.counterfactual_values
-    row_of_entry = forest.row_of_entry
+    row_of_slot = forest.row_of_slot
     moves = max(0, self.gifts_from - self.tree.first_length)
     first_counted = forest.begins[min(moves, len(forest.levels) + 1)]
-    w = self.w[row_of_entry]
-    counts = (row_of_entry >= first_counted) & (w > 0)
-    lost = np.maximum(rows[row_of_entry] - action_values, 0.0)
+    w = self.w[row_of_slot]
+    counts = (row_of_slot >= first_counted) & (w > 0)
+    lost = np.maximum(rows[row_of_slot] - action_values, 0.0)
     return forest.path_sums(np.divide(lost, w, out=np.zeros_like(lost), where=counts))
 
-  def has_unanswered(self, number: int) -> bool:
+  def has_unanswered(self, index: int) -> bool:
     if self.unanswered is None:
       return False
     forest = self._forest
-    inside = forest.subtree_roots(self.tree.rows(number, 1 - self.searcher)) != NONE
+    inside = forest.subtree_roots(self.tree.rows(index, 1 - self.searcher)) != NONE
     num_unanswered = forest.path_sums(self.unanswered.astype(np.float64))
     return bool((num_unanswered[inside] > 0).any())

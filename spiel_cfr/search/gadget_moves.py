@@ -10,9 +10,9 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.search.cut_outs import Bonus, Start
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.private_forest import NONE
 
 
 class OpponentRoots(NamedTuple):

@@ -62,7 +62,7 @@ class Gadget:
       )
 
   @property
-  def is_safe(self) -> bool:
+  def has_bounds(self) -> bool:
     """True if the gadget has bounds, so that margins can be checked: any front but "deal"."""
     return self.front != "deal"
 

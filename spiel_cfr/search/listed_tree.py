@@ -9,7 +9,7 @@ Formal Models of Partially Observable Multiagent Decision Making" (2022).
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +19,11 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel import checked_calls
-from spiel_cfr.games.openspiel.history_list import TERMINAL
-from spiel_cfr.policies import open_spiel
-from spiel_cfr.search.cut_outs import CutOut, Start
-from spiel_cfr.search.forest_cut_out import cut_out
+from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL
+from spiel_cfr.search.forest_cut_out import ForestCutter
 from spiel_cfr.search.forest_tree import ForestTree
-from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.private_forest import NONE, PrivateForest
+from spiel_cfr.search.private_forest import PrivateForest
 from spiel_cfr.search.search_tree import PublicState
 
 
@@ -67,7 +64,6 @@ class ListedTree(ForestTree):
     """
     self.histories, self._game, self.name = histories, game, str(histories.view.game)
     self.first_length = int(histories.length[0])
-    self.largest_payoff = float(np.abs(histories.payoff).max())
     self.state_of = histories.number_public_states()
     order = np.argsort(self.state_of, kind="stable")
     ends = np.searchsorted(self.state_of[order], np.arange(self.state_of.max() + 2))
@@ -156,13 +152,18 @@ class ListedTree(ForestTree):
     return self._game
 
   @functools.cached_property
+  def largest_payoff(self) -> float:
+    """See `SearchTree.largest_payoff`."""
+    return float(np.abs(self.histories.payoff).max())
+
+  @functools.cached_property
   def actions(self) -> Int64s:
     """See `ForestTree.actions`."""
     return np.concatenate(self.histories.actions)
 
-  def rows(self, number: int, player: int) -> Int64s:
+  def rows(self, index: int, player: int) -> Int64s:
     begins, counts = self._spans[player]
-    return np.arange(begins[number], begins[number] + counts[number])
+    return np.arange(begins[index], begins[index] + counts[index])
 
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     weights = self.histories.chance * reach[self.row_of[1 - player]]
@@ -174,9 +175,9 @@ class ListedTree(ForestTree):
     values = (1 - 2 * player) * payoffs * reach[rows[1 - player]]
     return np.bincount(rows[player], values, len(self.forests[player].above)).astype(np.float64)
 
-  def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
+  def end_pairs(self, indices: Int64s) -> tuple[Int64s, Int64s, Float64s]:
     (first, second), payoffs, begins = self.ends_of_game
-    ends = concatenated_ranges(begins[numbers], begins[numbers + 1] - begins[numbers])
+    ends = concatenated_ranges(begins[indices], begins[indices + 1] - begins[indices])
     return first[ends], second[ends], payoffs[ends]
 
   @functools.cached_property
@@ -191,35 +192,31 @@ class ListedTree(ForestTree):
     pairs = np.unique(3 * self.state_of[goes_on] + 1 + self.histories.mover[goes_on])
     return pairs // 3, pairs % 3 - 1
 
-  def depth(self, number: int) -> int:
-    return int(self.histories.length[self.histories_of[number][0]])
+  def depth(self, index: int) -> int:
+    return int(self.histories.length[self.histories_of[index][0]])
 
-  def names(self, number: int, player: int) -> list[str]:
-    if max(self.players(number)) < 0:
+  def names(self, index: int, player: int) -> list[str]:
+    if max(self.players(index)) < 0:
       return []
-    return [self.private_name(player, row) for row in self.rows(number, player).tolist()]
+    return [self.private_name(player, row) for row in self.rows(index, player).tolist()]
 
   def private_name(self, player: int, row: int) -> str:
     return self.histories.information(player, int(self._first_history[player][row]))
 
-  def states(self, number: int) -> Iterator[Any]:
-    yield from map(self.histories.state, self.histories_of[number].tolist())
+  def states(self, index: int) -> Iterator[Any]:
+    yield from map(self.histories.state, self.histories_of[index].tolist())
 
-  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
-    nodes = self.histories_of[number]
+  def pairs(self, index: int) -> tuple[Int64s, Int64s, Float64s]:
+    nodes = self.histories_of[index]
     first, second = (
-      self.row_of[player, nodes] - self._spans[player][0][number] for player in (0, 1)
+      self.row_of[player, nodes] - self._spans[player][0][index] for player in (0, 1)
     )
     return first, second, self.histories.chance[nodes]
 
-  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
-    return cut_out(self, starts, gadget, program=program)
-
-  def described(self, number: int) -> str:
-    counts = " x ".join(map(str, self.num_private_states(number)))
-    nodes = self.histories_of[number]
-    history = " ".join(map(str, self.histories.history(int(nodes[0]))))
-    return f"{len(nodes):,} histories such as [{history}], {counts} private states"
+  @property
+  def cutter(self) -> ForestCutter:
+    """See `SearchTree.cutter`."""
+    return ForestCutter(self)
 
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the public state of a state of OpenSpiel.
@@ -237,11 +234,11 @@ class ListedTree(ForestTree):
       raise errors.ArgumentError(f"The history [{state.history_str()}] has ended.")
     return PublicState(self, int(self.state_of[path[-1]]))
 
-  def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
-    return self.game.to_actions(open_spiel.from_policy(self.game, policy))
+  def to_slots(self, probabilities: Float64s) -> Float64s:
+    return self.game.to_actions(probabilities)
 
-  def behavioral_form(self, entries: Float64s) -> Float64s:
-    return self.game.from_actions(entries)
+  def behavioral_form(self, policy: Float64s) -> Float64s:
+    return self.game.from_actions(policy)
 
   def __repr__(self) -> str:
     sizes = np.array([len(nodes) for nodes in self.histories_of])

@@ -17,11 +17,11 @@ import scipy  # its `sparse` is imported when it is used
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.search.cut_outs import PerPlayer
 from spiel_cfr.search.forest_tree import ForestTree, forest_of
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.lookahead_sequences import LookaheadSequences
-from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.search_tree import PublicState, SearchTree
 
 # A function of public states and ranges that returns counterfactual values. Ranges and values are float64 (public
@@ -58,7 +58,7 @@ class ChoiceGadget(NamedTuple):
   def in_front(
     cls,
     tree: SearchTree,
-    number: int,
+    index: int,
     searcher: int,
     ranges: PerPlayer,
     gadget: Gadget,
@@ -68,16 +68,16 @@ class ChoiceGadget(NamedTuple):
 
     Args:
       tree: the public states.
-      number: the index of the public state at the root of the subgame.
+      index: the index of the public state at the root of the subgame.
       searcher: the player whose strategy is re-solved.
       ranges: by player, float64 (private states,). The ranges at the root.
       gadget: the parameters of the gadget.
       bounds: float64 (the opponent's private states,). The bounds on the opponent's counterfactual values.
     """
-    if not gadget.is_safe:
+    if not gadget.has_bounds:
       return None
     opponent = 1 - searcher
-    w = tree.counterfactual_reach(number, opponent, ranges[searcher])
+    w = tree.counterfactual_reach(index, opponent, ranges[searcher])
     return cls(searcher, bounds[:, None], gadget.forced(w, ranges[opponent])[:, None])
 
 
@@ -86,7 +86,7 @@ class LookaheadSolution(NamedTuple):
 
   Attributes:
     strategies: by player, float64 (actions, columns). The average strategies, in the order of
-      `LookaheadSequences.entries`.
+      `LookaheadSequences.slots`.
     values: by player, float64 (private states, columns). The average counterfactual values at the public state.
     leaf_ranges: float64 (leaves, 2, width, columns). The average ranges at the leaves.
     leaf_values: float64 (leaves, 2, width, columns). The average counterfactual values at the leaves.
@@ -160,7 +160,7 @@ class _PlayerIterates:
 
 
 class _ChoiceRegrets:
-  """The opponent's strategy in a `ChoiceGadget`, by predictive regret matching+.
+  """The opponent's strategy in a `ChoiceGadget`, by the regrets of SAPCFR+.
 
   Attributes:
     player: int. The opponent.
@@ -208,8 +208,8 @@ class Lookahead:
     """
     self._tree = tree = forest_of(root.tree)
     self.root = root
-    inside, leaves = _region(tree, root.number, depth)
-    self.leaves = tuple(PublicState(root.tree, number) for number in leaves)
+    inside, leaves = _region(tree, root.index, depth)
+    self.leaves = tuple(PublicState(root.tree, index) for index in leaves)
     self.counts = np.array([tree.num_private_states(leaf) for leaf in leaves], np.int64)
     self.counts = self.counts.reshape(-1, 2)
     *ends, payoffs = tree.end_pairs(inside)
@@ -220,7 +220,7 @@ class Lookahead:
     first, second = (
       LookaheadSequences(
         tree.forests[player],
-        tree.rows(root.number, player),
+        tree.rows(root.index, player),
         np.concatenate([ends[player], rows_at_leaves[player]]),
       )
       for player in (0, 1)
@@ -364,21 +364,21 @@ def _region(tree: ForestTree, root: int, depth: int) -> tuple[Int64s, list[int]]
   # The least depth at which a decision is a leaf; `NONE` until the first decision is found.
   leaf_depth = NONE
   while len(level):
-    movers = {number: tree.players(number) for number in level.tolist()}
+    movers = {index: tree.players(index) for index in level.tolist()}
     if leaf_depth == NONE:
-      depths = [tree.depth(number) for number, who in movers.items() if max(who) >= 0]
+      depths = [tree.depth(index) for index, who in movers.items() if max(who) >= 0]
       leaf_depth = min(depths) + depth if depths else NONE
     goes_on = []
-    for number, who in movers.items():
-      if leaf_depth == NONE or tree.depth(number) < leaf_depth or max(who) < 0:
-        goes_on.append(number)
+    for index, who in movers.items():
+      if leaf_depth == NONE or tree.depth(index) < leaf_depth or max(who) < 0:
+        goes_on.append(index)
       elif min(who) < 0:
         raise errors.UnsupportedGameError(
-          f"At {PublicState(tree, number)!r} either chance or a player may be to move, so search cannot stop there. "
+          f"At {PublicState(tree, index)!r} either chance or a player may be to move, so search cannot stop there. "
           "Give another depth, or no leaf_values."
         )
       else:
-        leaves.append(number)
+        leaves.append(index)
     inside += goes_on
     level = np.flatnonzero(np.isin(tree.above, goes_on))
   return np.array(inside), leaves

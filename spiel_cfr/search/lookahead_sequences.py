@@ -10,7 +10,8 @@ import numpy as np
 import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.search.private_forest import NONE, PrivateForest, SubgameInfosets
+from spiel_cfr.games.openspiel.history_list import NONE
+from spiel_cfr.search.private_forest import PrivateForest, SubforestInfosets
 
 
 class SequenceLevel(NamedTuple):
@@ -37,7 +38,7 @@ class LookaheadSequences:
   """A player's sequences: its private states at the root, then the actions of its infosets, parents first.
 
   Attributes:
-    entries: int64 (actions,). The entries of the actions in the tree.
+    slots: int64 (actions,). The slots of the actions in the tree.
     num_roots: int. The number of private states at the root.
     size: int. The number of sequences.
     levels: list. The infosets by number of moves, as `SequenceLevel`.
@@ -54,9 +55,9 @@ class LookaheadSequences:
     self._forest, self._root_of_row = forest, forest.subtree_roots(roots)
     self._position_of_root = np.full(len(forest.above), NONE)
     self._position_of_root[roots] = np.arange(len(roots))
-    self._infosets = infosets = SubgameInfosets(forest, self._root_of_row, ends)
-    self.entries, self.num_roots = infosets.entries, len(roots)
-    self.size = len(roots) + len(infosets.entries)
+    self._infosets = infosets = SubforestInfosets(forest, self._root_of_row, ends)
+    self.slots, self.num_roots = infosets.slots, len(roots)
+    self.size = len(roots) + len(infosets.slots)
     cuts = np.searchsorted(infosets.rows, forest.begins)
     self.levels = [
       self._level(*cut) for cut in itertools.pairwise(cuts.tolist()) if cut[0] < cut[1]

@@ -4,7 +4,7 @@ Reach probabilities are computed down the forest, and counterfactual values up. 
 at a public state. At the end of the game, a row is the index of a set of terminal histories that the player cannot tell
 apart. Rows are ordered by the number of moves before them. With perfect recall, all histories of a row have the same
 row before the last move, and the same action of the player in that move: each row has one parent. Listed histories and
-vector form therefore share all computations over rows. An *entry* is the index of an action of an infoset.
+vector form therefore share all computations over rows. A *slot* is the index of an action of an infoset.
 """
 
 import functools
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, concatenated_ranges
-
-NONE = -1
+from spiel_cfr.games.openspiel.history_list import NONE
 
 
 class Level(NamedTuple):
@@ -26,10 +25,10 @@ class Level(NamedTuple):
     end: int. One past the last row of the level.
     passing: int64 (rows,). The rows whose last move was made by chance or by the other player.
     moved: int64 (rows,). The rows whose last move was made by the player.
-    positions: int64 (rows,). For each row of `moved`, the position of its last move in `entries`.
-    entries: int64 (entries,). The entries of the player's last moves, infoset by infoset.
-    starts: int64 (infosets,). The position in `entries` of each infoset's first entry.
-    counts: int64 (infosets,). The number of entries of each infoset.
+    positions: int64 (rows,). For each row of `moved`, the position of its last move in `slots`.
+    slots: int64 (slots,). The slots of the player's last moves, infoset by infoset.
+    starts: int64 (infosets,). The position in `slots` of each infoset's first slot.
+    counts: int64 (infosets,). The number of slots of each infoset.
     infoset_rows: int64 (infosets,). The row of each infoset, in the level above.
   """
 
@@ -39,7 +38,7 @@ class Level(NamedTuple):
   passing: Int64s
   moved: Int64s
   positions: Int64s
-  entries: Int64s
+  slots: Int64s
   starts: Int64s
   counts: Int64s
   infoset_rows: Int64s
@@ -50,16 +49,16 @@ class ForestInfosets(NamedTuple):
 
   Attributes:
     rows: int64 (infosets,). The row of each infoset.
-    starts: int64 (infosets,). The position of each infoset's first entry in `entries`.
-    counts: int64 (infosets,). The number of entries of each infoset.
-    entries: int64 (entries of the player,). The entries of the player's actions, infoset by infoset.
-    positions: int64 (entries of both players,). The position of each entry in `entries`; `NONE` at the other player's.
+    starts: int64 (infosets,). The position of each infoset's first slot in `slots`.
+    counts: int64 (infosets,). The number of slots of each infoset.
+    slots: int64 (slots of the player,). The slots of the player's actions, infoset by infoset.
+    positions: int64 (slots of both players,). The position of each slot in `slots`; `NONE` at the other player's.
   """
 
   rows: Int64s
   starts: Int64s
   counts: Int64s
-  entries: Int64s
+  slots: Int64s
   positions: Int64s
 
 
@@ -68,7 +67,7 @@ class Values(NamedTuple):
 
   Attributes:
     rows: float64 (rows,). The value of each row.
-    action_values: float64 (entries,). The value of each of the player's actions; 0 at the other player's actions.
+    action_values: float64 (slots,). The value of each of the player's actions; 0 at the other player's actions.
   """
 
   rows: Float64s
@@ -80,28 +79,28 @@ class PrivateForest:
 
   Attributes:
     above: int64 (rows,). The row before the last move; `NONE` at the first rows.
-    entry: int64 (rows,). The entry of the last move, if the player made it; else `NONE`.
+    slot: int64 (rows,). The slot of the last move, if the player made it; else `NONE`.
     begins: int64 (levels + 1,). The first row after each number of moves, then the number of rows.
-    num_entries: int. The number of entries of both players.
+    num_slots: int. The number of slots of both players.
     levels: list. The rows by number of moves, as `Level`, without the first rows.
   """
 
-  def __init__(self, above: Int64s, entry: Int64s, begins: Int64s, num_entries: int) -> None:
+  def __init__(self, above: Int64s, slot: Int64s, begins: Int64s, num_slots: int) -> None:
     """Takes the attributes with these names."""
-    self.above, self.entry, self.begins, self.num_entries = above, entry, begins, num_entries
+    self.above, self.slot, self.begins, self.num_slots = above, slot, begins, num_slots
     cuts = begins.tolist()
     self.levels = [self._level(*bounds) for bounds in zip(cuts, cuts[1:], cuts[2:], strict=False)]
 
   def _level(self, begin_above: int, begin: int, end: int) -> Level:
-    entry = self.entry[begin:end]
-    moved = np.flatnonzero(entry >= 0)
-    entries, first, position = np.unique(entry[moved], return_index=True, return_inverse=True)
+    slot = self.slot[begin:end]
+    moved = np.flatnonzero(slot >= 0)
+    slots, first, position = np.unique(slot[moved], return_index=True, return_inverse=True)
     rows = self.above[begin + moved[first]]
     order = np.argsort(rows, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     infoset_rows, starts, counts = np.unique(rows[order], return_index=True, return_counts=True)
-    passing = begin + np.flatnonzero(entry < 0)
+    passing = begin + np.flatnonzero(slot < 0)
     return Level(
       begin_above,
       begin,
@@ -109,7 +108,7 @@ class PrivateForest:
       passing,
       begin + moved,
       rank[position],
-      entries[order],
+      slots[order],
       starts,
       counts,
       infoset_rows,
@@ -119,18 +118,18 @@ class PrivateForest:
   def infosets(self) -> ForestInfosets:
     """The player's infosets."""
     none = np.zeros(0, np.int64)
-    rows, counts, entries = (
+    rows, counts, slots = (
       np.concatenate([none, *(getattr(level, name) for level in self.levels)])
-      for name in ("infoset_rows", "counts", "entries")
+      for name in ("infoset_rows", "counts", "slots")
     )
-    positions = np.full(self.num_entries, NONE)
-    positions[entries] = np.arange(len(entries))
-    return ForestInfosets(rows, np.cumsum(counts) - counts, counts, entries, positions)
+    positions = np.full(self.num_slots, NONE)
+    positions[slots] = np.arange(len(slots))
+    return ForestInfosets(rows, np.cumsum(counts) - counts, counts, slots, positions)
 
   @functools.cached_property
   def last(self) -> Int64s:
-    """The player's last entry on the way to each row, shape (rows,); `NONE` before its first action."""
-    result = self.entry.copy()
+    """The player's last slot on the way to each row, shape (rows,); `NONE` before its first action."""
+    result = self.slot.copy()
     for level in self.levels:
       result[level.passing] = result[self.above[level.passing]]
     return result
@@ -169,24 +168,24 @@ class PrivateForest:
     """Returns the sum of numbers along the player's actions on the way to each row, shape (rows,).
 
     Args:
-      numbers: float64 (entries,). The number of each action.
+      numbers: float64 (slots,). The number of each action.
     """
-    result = np.append(numbers, 0.0)[self.entry]
+    result = np.append(numbers, 0.0)[self.slot]
     for level in self.levels:
       rows = slice(level.begin, level.end)
       result[rows] += result[self.above[rows]]
     return result
 
-  def reach(self, entries: Float64s, given: Float64s) -> Float64s:
+  def reach(self, policy: Float64s, given: Float64s) -> Float64s:
     """Returns the probability that the player plays to each row, shape (rows,).
 
     Args:
-      entries: float64 (entries,). The policy.
+      policy: float64 (slots,). The policy.
       given: float64 (rows,). Prescribed probabilities: those of the first rows, and of other rows that do not follow
         the policy. NaN elsewhere.
     """
     # The index `NONE` selects the last element.
-    probabilities, result = np.append(entries, 1.0)[self.entry], given.copy()
+    probabilities, result = np.append(policy, 1.0)[self.slot], given.copy()
     for level in self.levels:
       rows = slice(level.begin, level.end)
       reached = result[self.above[rows]] * probabilities[rows]
@@ -196,7 +195,7 @@ class PrivateForest:
   def values(
     self,
     ends: Float64s,
-    entries: Float64s | None = None,
+    policy: Float64s | None = None,
     *,
     excluded: Bools | None = None,
   ) -> Values:
@@ -204,24 +203,24 @@ class PrivateForest:
 
     Args:
       ends: float64 (rows,). The counterfactual values where the game ends; 0 elsewhere.
-      entries: float64 (entries,). The player's policy; None for a best response.
-      excluded: bool (entries,). Actions that a best response does not consider; None to consider all.
+      policy: float64 (slots,). The player's policy; None for a best response.
+      excluded: bool (slots,). Actions that a best response does not consider; None to consider all.
     """
-    result, utilities = ends.copy(), np.zeros(self.num_entries)
+    result, utilities = ends.copy(), np.zeros(self.num_slots)
     for level in reversed(self.levels):
       first = level.begin_above
       sums = np.bincount(
         self.above[level.passing] - first, result[level.passing], level.begin - first
       ).astype(np.float64)
-      if len(level.entries):
-        values = np.bincount(level.positions, result[level.moved], len(level.entries)).astype(
+      if len(level.slots):
+        values = np.bincount(level.positions, result[level.moved], len(level.slots)).astype(
           np.float64
         )
-        utilities[level.entries] = values
-        if entries is not None:
-          infoset_values = np.add.reduceat(entries[level.entries] * values, level.starts)
+        utilities[level.slots] = values
+        if policy is not None:
+          infoset_values = np.add.reduceat(policy[level.slots] * values, level.starts)
         elif excluded is not None:
-          considered = np.where(excluded[level.entries], -np.inf, values)
+          considered = np.where(excluded[level.slots], -np.inf, values)
           infoset_values = np.maximum.reduceat(considered, level.starts)
         else:
           infoset_values = np.maximum.reduceat(values, level.starts)
@@ -233,36 +232,36 @@ class PrivateForest:
     """Reduces an array over the actions of each infoset, and returns the result at each of these actions.
 
     Args:
-      numbers: float64 (entries,). The array.
+      numbers: float64 (slots,). The array.
       reduce: the reduction, such as `numpy.add`.
 
     Returns:
-      float64 (entries,). 0 at the other player's entries.
+      float64 (slots,). 0 at the other player's slots.
     """
-    result = np.zeros(self.num_entries)
+    result = np.zeros(self.num_slots)
     for level in self.levels:
-      if len(level.entries):
-        reduced = reduce.reduceat(numbers[level.entries], level.starts)
-        result[level.entries] = np.repeat(reduced, level.counts)
+      if len(level.slots):
+        reduced = reduce.reduceat(numbers[level.slots], level.starts)
+        result[level.slots] = np.repeat(reduced, level.counts)
     return result
 
   @functools.cached_property
-  def row_of_entry(self) -> Int64s:
-    """The row of each entry's infoset, shape (entries,); `NONE` at the other player's entries."""
-    result = np.full(self.num_entries, NONE)
-    moved = self.entry >= 0
-    result[self.entry[moved]] = self.above[moved]
+  def row_of_slot(self) -> Int64s:
+    """The row of each slot's infoset, shape (slots,); `NONE` at the other player's slots."""
+    result = np.full(self.num_slots, NONE)
+    moved = self.slot >= 0
+    result[self.slot[moved]] = self.above[moved]
     return result
 
 
-class SubgameInfosets:
+class SubforestInfosets:
   """One player's infosets in one or more subgames, in the order of their rows.
 
   Attributes:
     rows: int64 (infosets,). The row of each infoset.
     counts: int64 (infosets,). The number of actions of each infoset.
-    entries: int64 (actions,). The entry of each action in the whole game.
-    entry_above: int64 (infosets,). The player's last entry before each infoset; `NONE` before its first action.
+    slots: int64 (actions,). The slot of each action in the whole game.
+    slot_above: int64 (infosets,). The player's last slot before each infoset; `NONE` before its first action.
   """
 
   def __init__(self, forest: PrivateForest, roots: Int64s, ends: Int64s) -> None:
@@ -282,22 +281,22 @@ class SubgameInfosets:
     chosen = np.flatnonzero(inside[infosets.rows])
     self.rows, self.counts = infosets.rows[chosen], infosets.counts[chosen]
     positions = concatenated_ranges(infosets.starts[chosen], self.counts)
-    self.entries = infosets.entries[positions]
-    self.entry_above = forest.last[self.rows]
-    # Positions in `ForestInfosets.entries`: ascending, one for each element of `self.entries`; and of each entry.
-    self._positions, self._position_of_entry = positions, infosets.positions
+    self.slots = infosets.slots[positions]
+    self.slot_above = forest.last[self.rows]
+    # Positions in `ForestInfosets.slots`: ascending, one for each element of `self.slots`; and of each slot.
+    self._positions, self._position_of_slot = positions, infosets.positions
 
-  def sequences(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
-    """Returns the sequence of each entry if the infosets' actions are numbered one after the other.
+  def sequences(self, slot: Int64s, otherwise: Any, start: int = 1) -> Int64s:
+    """Returns the sequence of each slot if the infosets' actions are numbered one after the other.
 
     Args:
-      entry: int64 array. Entries of the whole game.
-      otherwise: the sequence to return for entries outside the subgames.
+      slot: int64 array. Slots of the whole game.
+      otherwise: the sequence to return for slots outside the subgames.
       start: the sequence of the first infoset's first action.
     """
-    result = np.broadcast_to(np.asarray(otherwise, np.int64), entry.shape).copy()
+    result = np.broadcast_to(np.asarray(otherwise, np.int64), slot.shape).copy()
     if len(self._positions):
-      position = np.where(entry >= 0, self._position_of_entry[entry], NONE)
+      position = np.where(slot >= 0, self._position_of_slot[slot], NONE)
       number = np.minimum(np.searchsorted(self._positions, position), len(self._positions) - 1)
       inside = self._positions[number] == position
       result[inside] = start + number[inside]

@@ -21,7 +21,7 @@ from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.public_state_trees import DEFAULT_MAX_HISTORIES, public_states
 from spiel_cfr.search.search_step import SearchStep, search_step
-from spiel_cfr.search.search_tree import Blueprint, PublicState, SearchTree
+from spiel_cfr.search.search_tree import EvaluatedPolicy, PublicState, SearchTree
 from spiel_cfr.search.subgame_solver import SubgameSolver
 
 _KIND, _FORMAT = "checkpoint of a search", 2
@@ -100,9 +100,14 @@ def resolve(
   blueprint, up to rounding.
 
   `resolve` computes all margins exactly, unless the gadget has no bounds ("unsafe"). A public state with a negative
-  margin gets its old strategy back, with two exceptions. All new strategies of a step stay if the opponent's best
-  response to the whole policy is worth less with them than without those of negative margins. They also stay if the
-  blueprint has no answer to an action of the opponent, so that the bounds mean little.
+  margin gets its old strategy back, with three exceptions:
+
+  - A river of hold'em keeps its new strategy if the opponent exceeds its bounds by at most a thousandth of the pot, as
+    a mean over its hands. The policy can become more exploitable by that much.
+  - All new strategies of a step stay if the opponent's best response to the whole policy is worth less with them than
+    without those of negative margins.
+  - All new strategies of a step stay if the blueprint has no answer to an action of the opponent, because the bounds
+    then mean little.
 
   An iterative solver re-solves many subgames at once. In hold'em in vector form, only the rivers are re-solved.
 
@@ -148,24 +153,24 @@ def resolve(
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   subgame_solver = SubgameSolver(solver, iterations)
   chosen = find_gadget(gadget, is_iterative=not subgame_solver.is_linear_program)
-  blueprint_entries = tree.entries(blueprint)
+  blueprint_array = tree.policy_array(blueprint)
   todo = [
     (searcher, level)
     for searcher in searchers
     for level in _levels(tree, searcher, continual, states)
   ]
   progress = _Checkpoint(
-    checkpoint, tree, blueprint_entries, todo, (repr(chosen), solver, iterations)
+    checkpoint, tree, blueprint_array, todo, (repr(chosen), solver, iterations)
   )
   result, steps = progress.read()
-  latest: Blueprint | None = None
+  latest: EvaluatedPolicy | None = None
   with DeferredInterrupt(swallow=True) as interrupt:
     for searcher, level in todo[len(steps) :]:
       if interrupt.requested:
         break
-      is_own_entry = tree.owned(searcher)
+      is_own_slot = tree.owned(searcher)
       if latest is None or latest.searcher != searcher:
-        latest = tree.blueprint(np.where(is_own_entry, result, blueprint_entries), searcher)
+        latest = tree.evaluated(np.where(is_own_slot, result, blueprint_array), searcher)
       latest, step = search_step(
         latest,
         level,
@@ -176,23 +181,23 @@ def resolve(
         stop=lambda: checkpoint is None and interrupt.requested,
       )
       steps.append(step)
-      result[is_own_entry] = latest.policy[is_own_entry]
+      result[is_own_slot] = latest.policy[is_own_slot]
       progress.write(result, steps)
     is_complete = len(steps) == len(todo) and not interrupt.requested
-  return _measured(tree, blueprint_entries, result, steps, is_complete)
+  return _measured(tree, blueprint_array, result, steps, is_complete)
 
 
 def _measured(
   tree: SearchTree,
-  blueprint: Float64s,
-  entries: Float64s,
+  blueprint_array: Float64s,
+  policy: Float64s,
   steps: Sequence[SearchStep],
   is_complete: bool,
 ) -> Resolved:
-  """Returns a policy with its exploitability and that of the blueprint; both policies have shape (entries,)."""
-  game, probabilities = tree.game, tree.behavioral_form(entries)
+  """Returns a policy with its exploitability and that of the blueprint; both policies have shape (slots,)."""
+  game, probabilities = tree.game, tree.behavioral_form(policy)
   sequence_form = forms.sequence_form(game, probabilities)
-  blueprint_form = forms.sequence_form(game, tree.behavioral_form(blueprint))
+  blueprint_form = forms.sequence_form(game, tree.behavioral_form(blueprint_array))
   return Resolved(
     compiled_game=game,
     sequence_form=sequence_form,
@@ -221,11 +226,11 @@ def _levels(
   levels = tree.decisions(searcher)
   if cut is None:
     return levels
-  at_or_below = {state.number for state in cut}
-  for number in range(len(tree)):
-    if tree.above[number] in at_or_below:
-      at_or_below.add(number)
-  inside = ([state for state in level if state.number in at_or_below] for level in levels)
+  at_or_below = {state.index for state in cut}
+  for index in range(len(tree)):
+    if tree.above[index] in at_or_below:
+      at_or_below.add(index)
+  inside = ([state for state in level if state.index in at_or_below] for level in levels)
   return [level for level in inside if level]
 
 
@@ -261,7 +266,7 @@ def _checked_cut(game: AnyGame, cut: Any) -> list[PublicState]:
         f"{state!r} {problem}. Take the public states of a cut from one call of public_states, with this compiled game."
       )
   marked = np.zeros(len(tree), bool)
-  marked[[state.number for state in cut]] = True
+  marked[[state.index for state in cut]] = True
   if len(tree.first_of(marked)) < len(cut):
     raise errors.ArgumentError(
       "The public states of a cut must be distinct, and none may be below another."
@@ -276,23 +281,23 @@ class _Checkpoint:
     self,
     path: str | os.PathLike[str] | None,
     tree: SearchTree,
-    blueprint: Float64s,
+    blueprint_array: Float64s,
     todo: Sequence[tuple[int, Sequence[PublicState]]],
     options: tuple[object, ...],
   ) -> None:
     """Identifies the run by its game, blueprint, public states and options."""
-    self._path, self._blueprint = path, blueprint
-    indices = [(searcher, [state.number for state in states]) for searcher, states in todo]
-    text = repr((tree.game.digest, indices, options)).encode() + blueprint.tobytes()
+    self._path, self._blueprint_array = path, blueprint_array
+    indices = [(searcher, [state.index for state in states]) for searcher, states in todo]
+    text = repr((tree.game.digest, indices, options)).encode() + blueprint_array.tobytes()
     self._run = hashlib.sha256(text).hexdigest()
 
   def read(self) -> tuple[Float64s, list[SearchStep]]:
     """Returns the policy and the finished steps in the file. Without a file, the blueprint and no steps."""
     if self._path is None or not os.path.exists(self._path):
-      return self._blueprint.copy(), []
+      return self._blueprint_array.copy(), []
     header, arrays = files.read(self._path, _KIND, _FORMAT)
     try:
-      run, entries = header["run"], arrays["entries"]
+      run, policy = header["run"], arrays["entries"]
       steps = [SearchStep(*step) for step in header["steps"]]
     except (KeyError, TypeError) as error:
       raise errors.FileFormatError(f"{self._path} is not a {_KIND}: {error}.") from error
@@ -301,13 +306,13 @@ class _Checkpoint:
         f"{self._path} belongs to another game or blueprint, or to other arguments. Give another file, or delete it."
       )
     try:
-      require_array(entries, "entries", np.float64, len(self._blueprint))
+      require_array(policy, "entries", np.float64, len(self._blueprint_array))
     except ValueError as error:
       raise errors.FileFormatError(f"{self._path} is not a {_KIND}: {error}.") from error
-    return entries, steps
+    return policy, steps
 
-  def write(self, entries: Float64s, steps: Sequence[SearchStep]) -> None:
+  def write(self, policy: Float64s, steps: Sequence[SearchStep]) -> None:
     """Saves the policy and the finished steps."""
     if self._path is not None:
       header = {"run": self._run, "steps": [dataclasses.astuple(step) for step in steps]}
-      files.write(self._path, _KIND, _FORMAT, header, {"entries": entries})
+      files.write(self._path, _KIND, _FORMAT, header, {"entries": policy})

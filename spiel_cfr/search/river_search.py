@@ -2,7 +2,7 @@
 
 A river is solved at the player's first decision there. The solution covers all bets, so later decisions on the river
 need no further search. The range of each player has the probability with which its blueprint plays each hand to the
-river. With a safe gadget, the solution does not depend on the opponent's range.
+river. With bounds in its gadget, the solution does not depend on the opponent's range.
 """
 
 import time
@@ -41,7 +41,7 @@ class RiverSolution(NamedTuple):
 
   Attributes:
     tree: `RiverTree`. The public tree, in which the river is the only public state.
-    strategy: float64 (entries,). The strategy, in behavioral form.
+    strategy: float64 (slots,). The strategy, in behavioral form.
     gadget: `Gadget`. The gadget with which the river was solved.
   """
 
@@ -59,7 +59,7 @@ class RiverSolution(NamedTuple):
     position = np.flatnonzero(_hands(self.tree)[player] == deal.hand(history, player))
     if not len(position):
       return [(action, 1 / len(actions)) for action in actions]
-    probabilities = self.strategy[_entries_at(self.tree, at)[:, position[0]]]
+    probabilities = self.strategy[_slots_at(self.tree, at)[:, position[0]]]
     return list(zip(actions, probabilities.tolist(), strict=True))
 
 
@@ -140,7 +140,7 @@ def solve_river(
 ) -> RiverSolution:
   """Solves the betting after the last public card.
 
-  A safe gadget needs the blueprint wherever the searcher plays to on the river. If the blueprint does not answer
+  A gadget with bounds needs the blueprint wherever the searcher plays to on the river. If the blueprint does not answer
   everywhere, or not in time, the river is solved from both ranges, with the gadget "unsafe" and a warning.
 
   Args:
@@ -159,11 +159,11 @@ def solve_river(
   """
   tree = _find_river(view, path, dealt)
   ranges = blueprint_ranges(tree, blueprint)
-  if gadget.is_safe:
+  if gadget.has_bounds:
     now = time.perf_counter()
-    entries = _read_blueprint(tree, blueprint, searcher, now + (solver.deadline - now) / 2)
-    if entries is not None:
-      before = tree.blueprint(entries, searcher, {0: ranges})
+    policy = _read_blueprint(tree, blueprint, searcher, now + (solver.deadline - now) / 2)
+    if policy is not None:
+      before = tree.evaluated(policy, searcher, {0: ranges})
       after, _ = search_step(before, tree[:1], gadget, solver)
       return RiverSolution(tree, after.policy, gadget)
     warnings.warn(
@@ -172,9 +172,9 @@ def solve_river(
       UnsafeSearchWarning,
       stacklevel=2,
     )
-  entries = tree.uniform()
-  solve_unsafe(tree, {0: ranges}, solver, entries, searcher)
-  return RiverSolution(tree, entries, GADGETS["unsafe"])
+  policy = tree.uniform()
+  solve_unsafe(tree, {0: ranges}, solver, policy, searcher)
+  return RiverSolution(tree, policy, GADGETS["unsafe"])
 
 
 def _find_river(view: GameView, path: Sequence[int], dealt: Sequence[int]) -> RiverTree:
@@ -191,8 +191,8 @@ def _hands(tree: RiverTree) -> tuple[Int64s, Int64s]:
   return tree.game.tree.boards[0].hands
 
 
-def _entries_at(tree: RiverTree, node: int) -> Int64s:
-  """Returns the entries at a node of the betting, int64 (actions, hands of the player to move)."""
+def _slots_at(tree: RiverTree, node: int) -> Int64s:
+  """Returns the slots at a node of the betting, int64 (actions, hands of the player to move)."""
   return tree.game.layout.sequences(tree.game.tree.node_at(0, node))
 
 
@@ -241,7 +241,7 @@ def _read_blueprint(
         if strategy is None or time.perf_counter() > deadline:
           return None
         probabilities = distribution(strategy, nodes[at].actions, "On a river the blueprint")
-        result[_entries_at(tree, at)[:, position]] = probabilities
+        result[_slots_at(tree, at)[:, position]] = probabilities
       moves = zip(nodes[at].actions, nodes[at].children, probabilities, strict=True)
       for action, child, probability in moves:
         if probability > 0 and nodes[child].kind not in TERMINALS:

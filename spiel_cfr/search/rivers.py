@@ -6,33 +6,33 @@ subgame is a poker game in vector form. A gadget is a choice of the opponent in 
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.openspiel import checked_calls
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker.betting_tree import NodeKind, betting_subtree
 from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.hand_tree import TERMINALS, first_deal
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
-from spiel_cfr.search.cut_outs import CutOut, PerPlayer, Start
+from spiel_cfr.search.cut_outs import CutOut, Cutter, PerPlayer, Start
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.river_game import RiverGame, counterfactual_reach
-from spiel_cfr.search.search_tree import Blueprint, PublicState, RangesByState, SearchTree
+from spiel_cfr.search.search_tree import EvaluatedPolicy, PublicState, RangesByState, SearchTree
 
 # The part of the pot by which the opponent may exceed its bounds, as the mean over its hands, weighted by w.
 _TOLERANCE = 1e-3
-# The largest number of sequences in the rivers that a blueprint keeps as games.
+# The largest number of sequences in the rivers that an evaluated policy keeps as games.
 _MOST_KEPT_SEQUENCES = 10_000_000
 
 
@@ -71,7 +71,6 @@ class RiverTree(SearchTree):
       )
     self.betting = {first: betting_subtree(nodes, first) for _, first in self.board_and_node}
     self.above = np.full(len(self.board_and_node), NONE)
-    self.largest_payoff = max(game.payoff_range)
 
   def natural_cut(self) -> list[PublicState]:
     """Returns all rivers."""
@@ -81,33 +80,33 @@ class RiverTree(SearchTree):
     """Returns all rivers on which a player may be to move, in a single list: one search step re-solves all of them."""
     arguments.integer(player, "player", 0, 1)
     rivers = [
-      self[number]
-      for number, (_, first) in enumerate(self.board_and_node)
+      self[index]
+      for index, (_, first) in enumerate(self.board_and_node)
       if any(node.player == player for node in self.betting[first])
     ]
     return [rivers] if rivers else []
 
-  def depth(self, number: int) -> int:
-    deal, first = self.game.tree.deal, self.board_and_node[number][1]
+  def depth(self, index: int) -> int:
+    deal, first = self.game.tree.deal, self.board_and_node[index][1]
     return deal.num_private_moves + len(deal.path) + len(self.game.tree.nodes[first].path)
 
-  def players(self, number: int) -> tuple[int, ...]:
-    return (self.game.tree.nodes[self.board_and_node[number][1]].player,)
+  def players(self, index: int) -> tuple[int, ...]:
+    return (self.game.tree.nodes[self.board_and_node[index][1]].player,)
 
-  def names(self, number: int, player: int) -> list[str]:
-    deal, board, moves = self.game.tree.deal, self._board(number), self._moves(number)
+  def names(self, index: int, player: int) -> list[str]:
+    deal, board, moves = self.game.tree.deal, self._board(index), self._moves(index)
     return [
       self.game.view.named(self._state([*first_deal(deal, board, player, hand), *moves]), player)
       for hand in board.hands[player].tolist()
     ]
 
-  def _board(self, number: int) -> Board:
-    return self.game.tree.boards[self.board_and_node[number][0]]
+  def _board(self, index: int) -> Board:
+    return self.game.tree.boards[self.board_and_node[index][0]]
 
-  def _moves(self, number: int) -> list[int]:
+  def _moves(self, index: int) -> list[int]:
     """Returns the moves from the beginning of the game to a river."""
     tree = self.game.tree
-    return tree.actions_above(tree.node_at(*self.board_and_node[number]))
+    return tree.actions_above(tree.node_at(*self.board_and_node[index]))
 
   def _state(self, actions: Sequence[int]) -> Any:
     state = self.game.view.new_initial_state()
@@ -116,9 +115,9 @@ class RiverTree(SearchTree):
     return state
 
   @functools.cached_property
-  def _numbers(self) -> dict[tuple[int, ...], int]:
+  def _indices(self) -> dict[tuple[int, ...], int]:
     """The index of each river, by the moves that lead to it from the beginning of the game."""
-    return {tuple(self._moves(number)): number for number in range(len(self))}
+    return {tuple(self._moves(index)): index for index in range(len(self))}
 
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the river of a state of OpenSpiel.
@@ -137,23 +136,23 @@ class RiverTree(SearchTree):
         end += 1
       history[end : end + size] = sorted(history[end : end + size], key=str)
       end += size
-    number = self._numbers.get(tuple(history[begin:]))
-    if number is None or history[begin - len(deal.path) : begin] != list(deal.path):
+    index = self._indices.get(tuple(history[begin:]))
+    if index is None or history[begin - len(deal.path) : begin] != list(deal.path):
       raise errors.ArgumentError(
         f"The history [{state.history_str()}] does not end where a river of {self.game} begins."
       )
-    return PublicState(self, number)
+    return PublicState(self, index)
 
-  def states(self, number: int) -> Iterator[Any]:
-    tree, board, moves = self.game.tree, self._board(number), self._moves(number)
+  def states(self, index: int) -> Iterator[Any]:
+    tree, board, moves = self.game.tree, self._board(index), self._moves(index)
     first, second = (tree.deal.hands[hands].tolist() for hands in board.hands)
     for own, other in zip(
       *(positions.tolist() for positions in self._compatible(board)), strict=True
     ):
       yield self._state([*tree.deal.actions(first[own], second[other]), *moves])
 
-  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
-    board = self._board(number)
+  def pairs(self, index: int) -> tuple[Int64s, Int64s, Float64s]:
+    board = self._board(index)
     first, second = self._compatible(board)
     reach = board.reaches[0][first] * board.reaches[1][second]
     return first, second, reach * board.probability / self.game.tree.deal.total
@@ -165,48 +164,49 @@ class RiverTree(SearchTree):
     positions = np.nonzero(~shares)
     return positions[0], positions[1]
 
-  def described(self, number: int) -> str:
-    hands = " x ".join(map(str, self.num_private_states(number)))
-    return f"a river, {hands} hands"
-
-  @property
-  def num_entries(self) -> int:
-    """See `SearchTree.num_entries`."""
-    return self.game.end
-
-  def owned(self, player: int) -> Bools:
-    return np.asarray((np.arange(self.game.end) >= self.game.treeplexes[1].root) == player)
-
-  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
-    result = np.zeros_like(numbers)
-    for tree in self.game.treeplexes:
-      for sequences, _ in tree.infoset_groups():
-        result[sequences] = reduce.reduce(numbers[sequences], axis=0)
-    return result
-
-  def num_private_states(self, number: int) -> tuple[int, int]:
-    first, second = map(len, self._board(number).hands)
+  def num_private_states(self, index: int) -> tuple[int, int]:
+    first, second = map(len, self._board(index).hands)
     return first, second
 
-  def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
-    return counterfactual_reach(self.game.tree.deal, self._board(number), player, weights)
+  def counterfactual_reach(self, index: int, player: int, weights: Float64s) -> Float64s:
+    return counterfactual_reach(self.game.tree.deal, self._board(index), player, weights)
 
   def river_game(
     self,
-    number: int,
+    index: int,
     weights: PerPlayer,
     chooser: int | None = None,
     bounds: Float64s | None = None,
     dealt: Float64s | None = None,
   ) -> RiverGame:
     """Returns the game of a river, given its index; the other arguments are those of `RiverGame`."""
-    board, first = self.board_and_node[number]
+    board, first = self.board_and_node[index]
     return RiverGame(self.game, board, first, self.betting[first], weights, chooser, bounds, dealt)
 
-  def blueprint(
-    self, entries: Float64s, searcher: int, given_ranges: RangesByState | None = None
-  ) -> "RiverBlueprint":
-    return RiverBlueprint(self, entries, searcher, given_ranges)
+  def evaluated(
+    self, policy: Float64s, searcher: int, given_ranges: RangesByState | None = None
+  ) -> "EvaluatedRiverPolicy":
+    return EvaluatedRiverPolicy(self, policy, searcher, given_ranges)
+
+  @property
+  def cutter(self) -> "RiverCutter":
+    """See `SearchTree.cutter`."""
+    return RiverCutter(self)
+
+  def __repr__(self) -> str:
+    return f"<RiverTree of {self.game.name}: {len(self):,} rivers>"
+
+
+class RiverCutter(Cutter):
+  """Makes games of rivers. Each game has a single river, whose bounds do not count gifts."""
+
+  def __init__(self, tree: RiverTree) -> None:
+    """Takes the tree."""
+    self._tree = tree
+
+  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
+    for start in starts:
+      yield [start]
 
   def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
     """Returns the subgame of a single river.
@@ -224,62 +224,57 @@ class RiverTree(SearchTree):
     opponent = 1 - start.searcher
     shares = gadget.shares(start.w, start.r)
     dealt = shares[1] if len(shares) > 1 else None
-    chooser = opponent if gadget.is_safe else None
-    river = self.river_game(start.number, start.weights, chooser, start.bound, dealt)
+    chooser = opponent if gadget.has_bounds else None
+    river = self._tree.river_game(start.index, start.weights, chooser, start.bound, dealt)
     none = np.zeros(0, np.int64), np.zeros(0, np.int64)
     first, second = (
       none if player == chooser else river.action_sequences(player) for player in PLAYERS
     )
-    searchers_actions = (first, second)[start.searcher][0]
     return CutOut(
       river,
       start.searcher,
       (first[0], second[0]),
       (first[1], second[1]),
-      np.zeros(len(searchers_actions), np.int64),
+      np.zeros(len((first, second)[start.searcher][0]), np.int64),
     )
 
-  def is_harmful(self, start: Start, margins: Float64s) -> bool:
-    nodes = self.betting[self.board_and_node[start.number][1]]
-    pot = 2 * min(abs(node.payoff) for node in nodes if node.kind in TERMINALS)
-    mean_excess = np.maximum(-margins, 0.0) @ start.w[start.w > 0]
-    return not mean_excess <= _TOLERANCE * pot
 
-  def __repr__(self) -> str:
-    return f"<RiverTree of {self.game.name}: {len(self):,} rivers>"
-
-
-class RiverBlueprint(Blueprint):
-  """A policy of both players over vectors of hands, see `Blueprint`."""
+class EvaluatedRiverPolicy(EvaluatedPolicy):
+  """A policy of both players over vectors of hands, see `EvaluatedPolicy`."""
 
   tree: RiverTree
 
   def __init__(
     self,
     tree: RiverTree,
-    entries: Float64s,
+    policy: Float64s,
     searcher: int,
     given_ranges: RangesByState | None = None,
   ) -> None:
-    """Takes a policy in behavioral form; the arguments are those of `SearchTree.blueprint`."""
-    self.tree, self.policy, self.searcher = tree, entries, searcher
+    """Takes a policy in behavioral form; the arguments are those of `SearchTree.evaluated`."""
+    self.tree, self.policy, self.searcher = tree, policy, searcher
     self._given_ranges, self._responds = given_ranges or {}, True
     # The latest river whose values were computed: its game, and the opponent's utility of each sequence in it.
     self._latest: dict[int, tuple[RiverGame, Float64s]] = {}
-    # By the index of a river: its game, shared by blueprints that have the same ranges there.
+    # By the index of a river: its game, shared by policies that have the same ranges there.
     self._games: dict[int, RiverGame] = {}
 
-  def played_by(self, player: int) -> "RiverBlueprint":
-    result = RiverBlueprint(self.tree, self.policy, 1 - player, self._given_ranges)
+  def played_by(self, player: int) -> "EvaluatedRiverPolicy":
+    result = EvaluatedRiverPolicy(self.tree, self.policy, 1 - player, self._given_ranges)
     result._responds = False
     return result
 
-  def with_policy(self, entries: Float64s, *, answers_all: bool = False) -> "RiverBlueprint":
-    result = RiverBlueprint(self.tree, entries, self.searcher, self._given_ranges)
+  def with_policy(self, policy: Float64s, *, answers_all: bool = False) -> "EvaluatedRiverPolicy":
+    result = EvaluatedRiverPolicy(self.tree, policy, self.searcher, self._given_ranges)
     strategies = zip(self._above_rivers(), result._above_rivers(), strict=True)
     if self._given_ranges or all(np.array_equal(*pair) for pair in strategies):
       result._games = self._games
     return result
+
+  def is_harmful(self, start: Start, margins: Float64s) -> bool:
+    nodes = self.tree.betting[self.tree.board_and_node[start.index][1]]
+    pot = 2 * min(abs(node.payoff) for node in nodes if node.kind in TERMINALS)
+    return not start.mean_excess(margins) <= _TOLERANCE * pot
 
   def _above_rivers(self) -> list[Float64s]:
     """Returns each player's strategy above all rivers. It determines the player's ranges on the rivers."""
@@ -294,55 +289,55 @@ class RiverBlueprint(Blueprint):
   def opponent_value(self) -> float:
     """The opponent's best response value in the whole game; with given ranges, in the rivers that have them."""
     if self._given_ranges:
-      return float(sum(self.values(number).sum() for number in self._given_ranges))
+      return float(sum(self.values(index).sum() for index in self._given_ranges))
     return float(
       evaluate(self.tree.game, self._sequence_form).best_response_values[1 - self.searcher]
     )
 
-  def ranges(self, number: int) -> PerPlayer:
-    if number in self._given_ranges:
-      return self._given_ranges[number]
+  def ranges(self, index: int) -> PerPlayer:
+    if index in self._given_ranges:
+      return self._given_ranges[index]
     game = self.tree.game
-    node = game.tree.node_at(*self.tree.board_and_node[number])
+    node = game.tree.node_at(*self.tree.board_and_node[index])
     first, second = (
       self._sequence_form[game.layout.sequences_above(player, node)] for player in PLAYERS
     )
     return first, second
 
-  def _evaluated(self, number: int) -> tuple[RiverGame, Float64s]:
+  def _evaluated(self, index: int) -> tuple[RiverGame, Float64s]:
     """Returns a river with a choice of the opponent in front, and the opponent's utility of each sequence in it."""
-    if number not in self._latest:
-      opponent, ranges = 1 - self.searcher, self.ranges(number)
+    if index not in self._latest:
+      opponent, ranges = 1 - self.searcher, self.ranges(index)
       ones = np.ones_like(ranges[opponent])
       weights = (ones, ranges[1]) if opponent == 0 else (ranges[0], ones)
-      river = self._games.get(number) or self.tree.river_game(number, weights, opponent)
+      river = self._games.get(index) or self.tree.river_game(index, weights, opponent)
       if (1 + len(self._games)) * river.end <= _MOST_KEPT_SEQUENCES:
-        self._games[number] = river
+        self._games[index] = river
       strategies = np.asarray(forms.uniform(river))
       for player in PLAYERS:
-        here, there = river.action_sequences(player)
-        strategies[here] = self.policy[there]
+        sequences, slots = river.action_sequences(player)
+        strategies[sequences] = self.policy[slots]
       utilities = gradients(river, forms.sequence_form(river, strategies))
       if self._responds:
         backward_pass(river, take_best, utilities)
       else:
         backward_pass(river, expect, utilities, strategy=strategies)
       # Callers read one river after another, so only the latest is kept.
-      self._latest = {number: (river, utilities)}
-    return self._latest[number]
+      self._latest = {index: (river, utilities)}
+    return self._latest[index]
 
-  def values(self, number: int) -> Float64s:
+  def values(self, index: int) -> Float64s:
     opponent = 1 - self.searcher
-    searcher_range = self.ranges(number)[self.searcher]
-    if not self.tree.counterfactual_reach(number, opponent, searcher_range).any():
-      return np.zeros(self.tree.num_private_states(number)[opponent])
-    river, utilities = self._evaluated(number)
+    searcher_range = self.ranges(index)[self.searcher]
+    if not self.tree.counterfactual_reach(index, opponent, searcher_range).any():
+      return np.zeros(self.tree.num_private_states(index)[opponent])
+    river, utilities = self._evaluated(index)
     return np.asarray(river.probability * utilities[river.go_on_sequences])
 
   def action_values(self) -> Float64s:
     result = np.zeros_like(self.policy)
-    for number in self._given_ranges:
-      river, utilities = self._evaluated(number)
-      here, there = river.action_sequences(1 - self.searcher)
-      result[there] = river.probability * utilities[here]
+    for index in self._given_ranges:
+      river, utilities = self._evaluated(index)
+      sequences, slots = river.action_sequences(1 - self.searcher)
+      result[slots] = river.probability * utilities[sequences]
     return result

@@ -15,11 +15,11 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.search.cut_outs import Start
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.search_tree import TOLERANCE, Blueprint, PublicState
+from spiel_cfr.search.search_tree import TOLERANCE, EvaluatedPolicy, PublicState
 from spiel_cfr.search.subgame_solver import SubgameSolver
-from spiel_cfr.search.subgame_starts import start_from_blueprint
+from spiel_cfr.search.subgame_starts import start_from_policy
 
-AnyBlueprint = TypeVar("AnyBlueprint", bound=Blueprint)
+AnyEvaluated = TypeVar("AnyEvaluated", bound=EvaluatedPolicy)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _SolvedSubgame(NamedTuple):
 
   Attributes:
     start: `Start`. The public state at the root of the subgame, with its ranges and bounds.
-    actions: int64 (actions,). The searcher's actions in the subgame, as indices of entries of the policy.
+    actions: int64 (actions,). The searcher's actions in the subgame, as indices of slots of the policy.
   """
 
   start: Start
@@ -67,18 +67,18 @@ class _SolvedSubgame(NamedTuple):
 
 
 def search_step(
-  blueprint: AnyBlueprint,
+  before: AnyEvaluated,
   states: Sequence[PublicState],
   gadget: Gadget,
   solver: SubgameSolver,
   *,
   keeps_gains: bool = False,
   stop: Callable[[], bool] = lambda: False,
-) -> tuple[AnyBlueprint, SearchStep]:
+) -> tuple[AnyEvaluated, SearchStep]:
   """Re-solves public states and keeps the new strategies that are safe.
 
   Args:
-    blueprint: the policy before the step.
+    before: the policy before the step.
     states: the public states. None of them is below another.
     gadget: the gadget in front of the subgames.
     solver: the solver of the subgames.
@@ -88,64 +88,64 @@ def search_step(
     stop: called before each public state. If it returns True, the remaining public states keep their strategy.
 
   Returns:
-    The blueprint with the new strategies, and a summary of the step.
+    The policy with the new strategies, and a summary of the step.
   """
-  begin, tree, unreached = time.perf_counter(), blueprint.tree, 0
+  begin, tree, unreached = time.perf_counter(), before.tree, 0
 
   def starts() -> Iterator[Start]:
     nonlocal unreached
     for state in states:
       if stop():
         return
-      start = start_from_blueprint(blueprint, state.number, gadget)
+      start = start_from_policy(before, state.index, gadget)
       if start is None:
         unreached += 1
       else:
         yield start
 
   solved: list[_SolvedSubgame] = []
-  policy, unsolved = blueprint.policy.copy(), 0
-  for batch in tree.batches(starts(), alone=solver.is_linear_program):
-    cut = tree.cut_out(batch, gadget, program=solver.is_linear_program)
+  policy, unsolved = before.policy.copy(), 0
+  for batch in tree.cutter.batches(starts(), alone=solver.is_linear_program):
+    cut = tree.cutter.cut_out(batch, gadget, program=solver.is_linear_program)
     try:
-      cut.write(solver.solve(cut), policy, blueprint.searcher)
+      cut.write(solver.solve(cut), policy, before.searcher)
     except errors.NoSolutionError:
       unsolved += len(batch)
     else:
-      solved += map(_SolvedSubgame, batch, cut.entries_by_subgame(len(batch)))
-  # The blueprint may have no answer to an action of the opponent that leads to a public state or follows it. The new
+      solved += map(_SolvedSubgame, batch, cut.slots_by_subgame(len(batch)))
+  # The policy may have no answer to an action of the opponent that leads to a public state or follows it. The new
   # strategies answer it. But then the opponent's value may exceed the bounds, so margins may be negative, and the step
   # refuses no strategy.
-  adds_answers = any(blueprint.has_unanswered(state.number) for state in states)
-  after = blueprint.with_policy(policy, answers_all=adds_answers)
+  adds_answers = any(before.has_unanswered(state.index) for state in states)
+  after = before.with_policy(policy, answers_all=adds_answers)
   num_solved, margins = len(solved), list[Float64s]()
-  if gadget.is_safe:
+  if gadget.has_bounds:
     margins = [after.margins(subgame.start) for subgame in solved]
     if not adds_answers:
-      after, margins = _accepted(blueprint, after, solved, margins, keeps_gains)
+      after, margins = _accepted(before, after, solved, margins, keeps_gains)
     num_solved = len(margins)
   depths = [state.depth for state in states]
   return after, SearchStep(
-    player=blueprint.searcher,
+    player=before.searcher,
     min_depth=min(depths),
     max_depth=max(depths),
     solved=num_solved,
     unreached=unreached,
     refused=unsolved + len(solved) - num_solved,
     smallest_margin=min((float(margin.min()) for margin in margins), default=math.nan),
-    value_before=blueprint.opponent_value,
+    value_before=before.opponent_value,
     value_after=after.opponent_value,
     seconds=time.perf_counter() - begin,
   )
 
 
 def _accepted(
-  before: AnyBlueprint,
-  after: AnyBlueprint,
+  before: AnyEvaluated,
+  after: AnyEvaluated,
   solved: Sequence[_SolvedSubgame],
   margins: list[Float64s],
   keeps_gains: bool,
-) -> tuple[AnyBlueprint, list[Float64s]]:
+) -> tuple[AnyEvaluated, list[Float64s]]:
   """Returns the new policy without harmful strategies, and the margins of the subgames that keep their new strategy.
 
   Args:
@@ -155,8 +155,8 @@ def _accepted(
     margins: by subgame, its margins, float64 (J,).
     keeps_gains: see `search_step`.
   """
-  tree, pairs = before.tree, list(zip(solved, margins, strict=True))
-  harmful = [tree.is_harmful(subgame.start, margin) for subgame, margin in pairs]
+  pairs = list(zip(solved, margins, strict=True))
+  harmful = [after.is_harmful(subgame.start, margin) for subgame, margin in pairs]
   if any(harmful):
     policy = after.policy.copy()
     for subgame in itertools.compress(solved, harmful):
@@ -165,8 +165,11 @@ def _accepted(
     if not (keeps_gains and after.opponent_value < safe.opponent_value):
       after = safe
       margins = [margin for margin, harms in zip(margins, harmful, strict=True) if not harms]
-  if after.opponent_value > before.opponent_value + TOLERANCE * tree.largest_payoff:
-    # This has not happened in any game so far. The check makes search harmless even if the information state strings of
-    # a game are wrong.
+  # The margins of strategies that are not harmful bound the opponent's gain in the whole game. A larger gain has not
+  # happened so far. The check makes search harmless even if the information state strings of a game are wrong.
+  bound = before.opponent_value + TOLERANCE * before.tree.largest_payoff
+  for (subgame, margin), harms in zip(pairs, harmful, strict=True):
+    bound += 0.0 if harms else subgame.start.probability * subgame.start.mean_excess(margin)
+  if after.opponent_value > bound:
     return before, []
   return after, margins

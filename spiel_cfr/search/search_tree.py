@@ -1,15 +1,17 @@
 """Public trees: the interface that all of search uses, independent of the form of the game.
 
-`SearchTree` contains the public states of a game: all of them, or the rivers of hold'em. `PublicState` is a view of one
-of them. `Blueprint` has the ranges of a policy and the opponent's values. At a public state, each player has a list of
-private states, and two arrays over it:
+`SearchTree` lists the public states of a game: all of them, or the rivers of hold'em. `PublicState` is a view of one of
+them. A tree makes two other objects: an `EvaluatedPolicy`, with the ranges of a policy and the opponent's values, and a
+`Cutter`, which makes games of subgames. At a public state, each player has a list of private states, and two arrays
+over it:
 
     ranges                  the probability that the player plays to each private state
     counterfactual values   expected payoffs, times the probability that chance and the other player lead there
 
 Payoffs are those of the game, less half of the constant to which returns sum. One player's payoff is thus the other
-player's loss. A policy is an array over *entries*, the actions of all infosets. `ListedTree` orders entries as
-OpenSpiel does; in the other trees, entries are the sequences of the compiled game.
+player's loss. A policy is an array over *slots*. Each action of an infoset has a slot. In a `ListedTree`, slots are the
+entries of its histories: actions in OpenSpiel's order. In the other trees, slots are the sequences of the compiled
+game, so the slots of empty sequences and of padding have no action.
 """
 
 import abc
@@ -22,10 +24,10 @@ import numpy as np
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel.history_list import NONE
+from spiel_cfr.policies import forms
 from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
-from spiel_cfr.search.cut_outs import CutOut, PerPlayer, Start
-from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.private_forest import NONE
+from spiel_cfr.search.cut_outs import Cutter, PerPlayer, Start
 
 # Margins may be negative by this fraction of the largest payoff, because solutions of linear programs have errors.
 TOLERANCE = 1e-9
@@ -39,65 +41,66 @@ class PublicState:
 
   Attributes:
     tree: `SearchTree`. All public states of the game.
-    number: int. The index of the public state in `tree`. Parents have smaller indices than their children.
+    index: int. The index of the public state in `tree`. Parents have smaller indices than their children.
   """
 
-  def __init__(self, tree: "SearchTree", number: int) -> None:
+  def __init__(self, tree: "SearchTree", index: int) -> None:
     """Takes the attributes with these names.
 
     Raises:
       ArgumentError: the tree has no public state with this index.
     """
     self.tree = tree
-    self.number = arguments.integer(number, "number", 0, len(tree) - 1)
+    self.index = arguments.integer(index, "index", 0, len(tree) - 1)
 
   @property
   def depth(self) -> int:
     """The number of moves before the public state, chance's included."""
-    return self.tree.depth(self.number)
+    return self.tree.depth(self.index)
 
   @property
   def players(self) -> tuple[int, ...]:
     """The players who may be to move; chance is -1."""
-    return self.tree.players(self.number)
+    return self.tree.players(self.index)
 
   @property
   def parent(self) -> Self | None:
     """The public state before the last move; None at the root."""
-    above = int(self.tree.above[self.number])
+    above = int(self.tree.above[self.index])
     return None if above == NONE else type(self)(self.tree, above)
 
   @functools.cached_property
   def children(self) -> tuple[Self, ...]:
     """The public states after one more move, in order."""
-    below = (self.tree.above == self.number).nonzero()[0]
-    return tuple(type(self)(self.tree, number) for number in below.tolist())
+    below = (self.tree.above == self.index).nonzero()[0]
+    return tuple(type(self)(self.tree, index) for index in below.tolist())
 
   def private_states(self, player: int) -> list[str]:
     """Returns the information state strings of a player's private states; an empty list where chance moves."""
-    return self.tree.names(self.number, arguments.integer(player, "player", 0, 1))
+    return self.tree.names(self.index, arguments.integer(player, "player", 0, 1))
 
   @property
   def num_private_states(self) -> tuple[int, int]:
     """The number of each player's private states: the lengths of ranges, also where chance moves."""
-    return self.tree.num_private_states(self.number)
+    return self.tree.num_private_states(self.index)
 
   def states(self) -> Iterator[Any]:
     """Yields OpenSpiel's states of the histories in the public state."""
-    yield from self.tree.states(self.number)
+    yield from self.tree.states(self.index)
 
   def reach(self, policy: AnyPolicy) -> Float64s:
     """Returns the probability of each history under a policy of both players, in the order of `states`."""
-    first, second, chance = self.tree.pairs(self.number)
+    first, second, chance = self.tree.pairs(self.index)
     ranges = self.ranges(policy)
     return np.asarray(chance * ranges[0][first] * ranges[1][second])
 
   def ranges(self, policy: AnyPolicy) -> PerPlayer:
     """Returns the probability that each player plays to each of its private states: the ranges of a `Subgame`.
 
-    Each call evaluates the whole game. `tree.blueprint(tree.entries(policy), 0)` evaluates it once: see its `ranges`.
+    Each call evaluates the whole game. `tree.evaluated(tree.policy_array(policy), 0)` evaluates it once, and its
+    `ranges` takes the index of each public state.
     """
-    return self.tree.blueprint(self.tree.entries(policy), 0).ranges(self.number)
+    return self.tree.evaluated(self.tree.policy_array(policy), 0).ranges(self.index)
 
   def beliefs(self, policy: AnyPolicy, player: int) -> dict[str, float]:
     """Returns the probability of each private state of a player under a policy of both, given this public state.
@@ -136,33 +139,33 @@ class PublicState:
   ) -> tuple[Float64s, Float64s, Float64s]:
     """Returns a player's range, counterfactual reach probabilities and counterfactual values at the public state."""
     arguments.integer(player, "player", 0, 1)
-    blueprint = self.tree.blueprint(self.tree.entries(policy), 1 - player).played_by(player)
-    ranges = blueprint.ranges(self.number)
-    reach = self.tree.counterfactual_reach(self.number, player, ranges[1 - player])
-    return ranges[player], reach, blueprint.values(self.number)
+    evaluated = self.tree.evaluated(self.tree.policy_array(policy), 1 - player).played_by(player)
+    ranges = evaluated.ranges(self.index)
+    reach = self.tree.counterfactual_reach(self.index, player, ranges[1 - player])
+    return ranges[player], reach, evaluated.values(self.index)
 
   def _by_name(self, player: int, numbers: Float64s) -> dict[str, float]:
     names = self.private_states(player)
     return dict(zip(names, numbers[: len(names)].tolist(), strict=True))
 
   def __eq__(self, other: object) -> bool:
-    return (
-      isinstance(other, PublicState) and other.tree is self.tree and other.number == self.number
-    )
+    return isinstance(other, PublicState) and other.tree is self.tree and other.index == self.index
 
   def __hash__(self) -> int:
-    return hash(self.number)
+    return hash(self.index)
 
   def __repr__(self) -> str:
-    return f"<PublicState {self.number}: {self.tree.described(self.number)}>"
+    counts = " x ".join(map(str, self.num_private_states))
+    history = next(self.states()).history_str()
+    return f"<PublicState {self.index}: histories such as [{history}], {counts} private states>"
 
 
-class Blueprint(abc.ABC):
+class EvaluatedPolicy(abc.ABC):
   """A policy of both players, with its ranges and the values of the opponent's best response.
 
   Attributes:
     tree: `SearchTree`. The public states.
-    policy: float64 (entries,). The policy.
+    policy: float64 (slots,). The policy.
     searcher: int. The player whose strategy will be re-solved. The other player is the opponent.
   """
 
@@ -172,7 +175,10 @@ class Blueprint(abc.ABC):
 
   @abc.abstractmethod
   def played_by(self, player: int) -> Self:
-    """Returns a blueprint whose opponent, `player`, plays the policy itself. The other player is the searcher."""
+    """Returns the policy with the values of `player`, who plays the policy instead of a best response to it.
+
+    In the result, `player` is the opponent.
+    """
 
   @property
   @abc.abstractmethod
@@ -181,49 +187,53 @@ class Blueprint(abc.ABC):
 
   @abc.abstractmethod
   def action_values(self) -> Float64s:
-    """Returns the opponent's counterfactual values of its actions, 0 at the searcher's; shape (entries,)."""
+    """Returns the opponent's counterfactual values of its actions, 0 at the searcher's; shape (slots,)."""
 
   @abc.abstractmethod
-  def with_policy(self, entries: Float64s, *, answers_all: bool = False) -> Self:
-    """Returns the blueprint of another policy.
+  def with_policy(self, policy: Float64s, *, answers_all: bool = False) -> Self:
+    """Returns another policy, evaluated in the same way.
 
     Args:
-      entries: float64 (entries,). The policy.
-      answers_all: True if the policy has an answer to all actions of the opponent. False if the unanswered actions are
-        those of this blueprint.
+      policy: float64 (slots,). The other policy.
+      answers_all: True if it has an answer to all actions of the opponent. False if its unanswered actions are those of
+        this policy.
     """
 
   @abc.abstractmethod
-  def ranges(self, number: int) -> PerPlayer:
+  def ranges(self, index: int) -> PerPlayer:
     """Returns both players' ranges at a public state, given its index."""
 
   @abc.abstractmethod
-  def values(self, number: int) -> Float64s:
+  def values(self, index: int) -> Float64s:
     """Returns the opponent's counterfactual value of each J at a public state, given its index; shape (J,)."""
 
-  def gifts(self, number: int) -> Float64s:
+  def gifts(self, index: int) -> Float64s:
     """Returns g at a public state: the expected payoff that the opponent has lost on its way to each J; shape (J,).
 
     0 where a form of game does not compute gifts.
     """
-    return np.zeros(self.tree.num_private_states(number)[1 - self.searcher])
+    return np.zeros(self.tree.num_private_states(index)[1 - self.searcher])
 
-  def has_unanswered(self, number: int) -> bool:
+  def has_unanswered(self, index: int) -> bool:
     """Returns True if the policy has no answer to an action of the opponent above or below a public state."""
     return False
 
-  def expected_payoffs(self, number: int) -> Float64s:
+  def expected_payoffs(self, index: int) -> Float64s:
     """Returns v at a public state: the opponent's expected payoff at each J, 0 where w is 0; shape (J,)."""
     reach = self.tree.counterfactual_reach(
-      number, 1 - self.searcher, self.ranges(number)[self.searcher]
+      index, 1 - self.searcher, self.ranges(index)[self.searcher]
     )
-    payoffs = np.divide(self.values(number), reach, out=np.zeros(len(reach)), where=reach > 0)
+    payoffs = np.divide(self.values(index), reach, out=np.zeros(len(reach)), where=reach > 0)
     # A rounded value, divided by a tiny probability, can be far outside the payoffs of the game.
     return np.asarray(np.clip(payoffs, -self.tree.largest_payoff, self.tree.largest_payoff))
 
   def margins(self, start: Start) -> Float64s:
     """Returns the margin at each J with w above 0: the bound minus the opponent's expected payoff."""
-    return (start.bound - self.expected_payoffs(start.number))[start.w > 0]
+    return (start.bound - self.expected_payoffs(start.index))[start.w > 0]
+
+  def is_harmful(self, start: Start, margins: Float64s) -> bool:
+    """Returns True if the margins at a public state are too negative for its strategy to stay."""
+    return bool(margins.min() < -TOLERANCE * self.tree.largest_payoff)
 
 
 class SearchTree(Sequence[PublicState]):
@@ -232,41 +242,45 @@ class SearchTree(Sequence[PublicState]):
   Attributes:
     game: the compiled game.
     above: int64 (public states,). The index of the public state before the last move; `NONE` at the root.
-    largest_payoff: float. The largest absolute payoff.
     default_solver: str. The default solver of subgames, "lp" or a name in `catalogue.SOLVERS`.
   """
 
   game: CompiledGame
   above: Int64s
-  largest_payoff: float
   default_solver: ClassVar[str] = "dcfr"
+
+  @functools.cached_property
+  def largest_payoff(self) -> float:
+    """The largest absolute payoff, less half of the constant to which returns sum."""
+    middle = (self.game.constant_sum or 0.0) / 2
+    return max(abs(payoff - middle) for payoff in self.game.payoff_range)
 
   def __len__(self) -> int:
     return len(self.above)
 
-  def __getitem__(self, number: Any) -> Any:
-    if isinstance(number, slice):
-      return [PublicState(self, index) for index in range(len(self))[number]]
-    return PublicState(self, range(len(self))[number])
+  def __getitem__(self, index: Any) -> Any:
+    if isinstance(index, slice):
+      return [PublicState(self, each) for each in range(len(self))[index]]
+    return PublicState(self, range(len(self))[index])
 
   @abc.abstractmethod
-  def depth(self, number: int) -> int:
+  def depth(self, index: int) -> int:
     """Returns the number of moves before a public state, given its index."""
 
   @abc.abstractmethod
-  def players(self, number: int) -> tuple[int, ...]:
+  def players(self, index: int) -> tuple[int, ...]:
     """Returns the players who may be to move at a public state."""
 
   @abc.abstractmethod
-  def names(self, number: int, player: int) -> list[str]:
+  def names(self, index: int, player: int) -> list[str]:
     """Returns the information state strings of a player's private states at a public state."""
 
   @abc.abstractmethod
-  def states(self, number: int) -> Iterable[Any]:
+  def states(self, index: int) -> Iterable[Any]:
     """Returns OpenSpiel's states of the histories in a public state."""
 
   @abc.abstractmethod
-  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
+  def pairs(self, index: int) -> tuple[Int64s, Int64s, Float64s]:
     """Returns three arrays over the histories of a public state, in the order of `states`.
 
     They contain the position of player 0's private state, that of player 1's private state, and chance's probability.
@@ -275,10 +289,6 @@ class SearchTree(Sequence[PublicState]):
   @abc.abstractmethod
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the public state of a state of OpenSpiel; raises ArgumentError if the state belongs to none."""
-
-  @abc.abstractmethod
-  def described(self, number: int) -> str:
-    """Returns a description of a public state for its `repr`."""
 
   @abc.abstractmethod
   def natural_cut(self) -> list[PublicState]:
@@ -294,96 +304,71 @@ class SearchTree(Sequence[PublicState]):
     No public state of a list is below another one of the list.
     """
 
-  def entries(self, policy: AnyPolicy) -> Float64s:
-    """Returns the probability of each action under a policy, shape (entries,).
+  def to_slots(self, probabilities: Float64s) -> Float64s:
+    """Converts the behavioral form of the compiled game to an array of shape (slots,)."""
+    return probabilities
+
+  def behavioral_form(self, policy: Float64s) -> Float64s:
+    """Converts an array of shape (slots,) to the behavioral form of the compiled game, shape (sequences,)."""
+    return policy
+
+  def policy_array(self, policy: AnyPolicy) -> Float64s:
+    """Returns the probability of each action under a policy, shape (slots,).
 
     Raises:
       PolicyError: the policy is not one for this game.
     """
-    return from_policy(self.game, policy)
-
-  def behavioral_form(self, entries: Float64s) -> Float64s:
-    """Returns a policy over entries in the behavioral form of the compiled game, shape (sequences,)."""
-    return entries
-
-  @property
-  @abc.abstractmethod
-  def num_entries(self) -> int:
-    """The number of entries of both players."""
-
-  @abc.abstractmethod
-  def owned(self, player: int) -> Bools:
-    """Returns True at the entries of a player, shape (entries,)."""
+    return self.to_slots(from_policy(self.game, policy))
 
   def uniform(self) -> Float64s:
-    """Returns the uniform policy, shape (entries,)."""
-    counts = self.per_infoset(np.ones(self.num_entries), np.add)
-    return np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
+    """Returns the uniform policy, shape (slots,)."""
+    return self.to_slots(forms.uniform(self.game))
+
+  def owned(self, player: int) -> Bools:
+    """Returns True at the slots of a player, shape (slots,)."""
+    is_second = np.arange(self.game.end) >= self.game.treeplexes[1].root
+    return np.asarray(self.to_slots(is_second.astype(np.float64)) == player)
 
   @abc.abstractmethod
-  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
-    """Reduces an array over the actions of each infoset, and returns the result at each of them; shape (entries,)."""
-
-  @abc.abstractmethod
-  def num_private_states(self, number: int) -> tuple[int, int]:
+  def num_private_states(self, index: int) -> tuple[int, int]:
     """Returns the number of each player's private states at a public state."""
 
-  def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
+  def counterfactual_reach(self, index: int, player: int, weights: Float64s) -> Float64s:
     """Returns the probability that chance and the other player lead to each of a player's private states.
 
     `weights` is the other player's range at the public state.
     """
-    *positions, chance = self.pairs(number)
+    *positions, chance = self.pairs(index)
     reach = chance * weights[positions[1 - player]]
-    count = self.num_private_states(number)[player]
+    count = self.num_private_states(index)[player]
     return np.bincount(positions[player], reach, count).astype(np.float64)
 
   @abc.abstractmethod
-  def blueprint(
-    self, entries: Float64s, searcher: int, given_ranges: RangesByState | None = None
-  ) -> Blueprint:
+  def evaluated(
+    self, policy: Float64s, searcher: int, given_ranges: RangesByState | None = None
+  ) -> EvaluatedPolicy:
     """Returns a policy with its ranges and best response values.
 
     Args:
-      entries: float64 (entries,). The policy of both players.
+      policy: float64 (slots,). The policy of both players.
       searcher: the player whose strategy will be re-solved.
       given_ranges: ranges at some public states, which replace the ranges of the policy there.
     """
 
+  @property
   @abc.abstractmethod
-  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
-    """Returns subgames, none below another, as one game with gadgets; `program` if a linear program will solve it.
-
-    Raises:
-      ArgumentError: this form of game does not support the gadget.
-    """
-
-  def normalized(self, weights: Float64s, otherwise: Float64s) -> Float64s:
-    """Returns weights of actions, shape (entries,), divided by their sum at each infoset.
-
-    Entries of `otherwise` replace those of infosets where all weights are 0.
-    """
-    totals = self.per_infoset(weights, np.add)
-    return np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), otherwise)
+  def cutter(self) -> Cutter:
+    """Makes games of subgames of this tree."""
 
   def first_of(self, marked: Bools) -> list[PublicState]:
     """Returns the first marked public state on each path from the root; `marked` has shape (public states,)."""
     at_or_below: set[int] = set()
     result = []
-    for number, (above, is_marked) in enumerate(
+    for index, (above, is_marked) in enumerate(
       zip(self.above.tolist(), marked.tolist(), strict=True)
     ):
       if above in at_or_below or is_marked:
-        at_or_below.add(number)
+        at_or_below.add(index)
       if is_marked and above not in at_or_below:
-        result.append(self[number])
+        result.append(self[index])
     return result
-
-  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
-    """Yields lists of subgames to solve together, as one game; if `alone`, each list has one subgame."""
-    for start in starts:
-      yield [start]
-
-  def is_harmful(self, start: Start, margins: Float64s) -> bool:
-    """Returns True if a new strategy must be rejected because of its margins."""
-    return bool(margins.min() < -TOLERANCE * self.largest_payoff)

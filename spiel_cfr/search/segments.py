@@ -103,16 +103,16 @@ class Segment:
       )
     return path
 
-  def states_in(self, number: int) -> tuple[list[Any], Float64s]:
+  def states_in(self, index: int) -> tuple[list[Any], Float64s]:
     """Returns OpenSpiel's states in a public state of the segment, and their probabilities as `HistoryTree` takes them.
 
     Args:
-      number: the index of the public state.
+      index: the index of the public state.
 
     Raises:
       PolicyError: the blueprint's probabilities at an infoset are not a distribution.
     """
-    tree, nodes = self.tree, self.tree.histories_of[number]
+    tree, nodes = self.tree, self.tree.histories_of[index]
     probabilities = np.ones((3, len(nodes)))
     probabilities[0] = tree.histories.chance[nodes]
     if self._reach is not None:
@@ -120,15 +120,15 @@ class Segment:
         probabilities[1 + player] = reach[tree.row_of[player, nodes]]
     return [tree.histories.state(node) for node in nodes.tolist()], probabilities
 
-  def segment_below(self, number: int) -> "Segment":
+  def segment_below(self, index: int) -> "Segment":
     """Returns the segment below a public state where this one ends. Each segment is walked once.
 
     Args:
-      number: the index of the public state.
+      index: the index of the public state.
     """
-    if number not in self._below:
-      states, probabilities = self.states_in(number)
-      self._below[number] = Segment(
+    if index not in self._below:
+      states, probabilities = self.states_in(index)
+      self._below[index] = Segment(
         self._view, states, probabilities, self._depth, self._max_histories, self._blueprint
       )
-    return self._below[number]
+    return self._below[index]

@@ -152,7 +152,7 @@ def _play(solved: _Solved, solver: _Solver, batch: int, exploration: float) -> I
       _next_range(solved.solution.drawn_ranges[leaf, player, :count], solver, batch)
       for player, count in enumerate(lookahead.counts[leaf].tolist())
     )
-    below = solved.segment.segment_below(lookahead.leaves[leaf].number)
+    below = solved.segment.segment_below(lookahead.leaves[leaf].index)
     solved = solver.solve(below, (first, second))
     yield solved
 
@@ -167,7 +167,7 @@ def _next_leaf(solved: _Solved, solver: _Solver, exploration: float) -> int | No
   count, column = len(lookahead.leaves), int(rng.integers(solver.num_play_columns))
   if not count:
     return None
-  first, second, chance = lookahead.root.tree.pairs(lookahead.root.number)
+  first, second, chance = lookahead.root.tree.pairs(lookahead.root.index)
   total = float((chance * ranges[0][first, column] * ranges[1][second, column]).sum())
   if rng.random() < exploration or not total > 0:
     return int(rng.integers(count))

@@ -7,13 +7,13 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr.bots import PolicyReader
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.search.blueprint_arrays import read_blueprint
-from spiel_cfr.search.forest_tree import ForestBlueprint
+from spiel_cfr.search.forest_tree import EvaluatedForestPolicy
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.game_search import SearchOptions
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.listed_tree import ListedTree
-from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.search_step import search_step
 
 
@@ -41,11 +41,11 @@ class SubgameResolver:
     """
     self._tree, self._searcher, self._options = ListedTree(None, histories), searcher, options
     self._decision_states = set(self._tree.decision_states(searcher).tolist())
-    entries, unknown = read_blueprint(histories, blueprint)
+    policy, unknown = read_blueprint(histories, blueprint)
     start = time.perf_counter()
-    unanswered = _unanswered_actions(self._tree, entries, unknown, searcher)
+    unanswered = _unanswered_actions(self._tree, policy, unknown, searcher)
     # By the index of a public state: the policy after that state was re-solved. `NONE` has the first blueprint.
-    first = ForestBlueprint(self._tree, entries, searcher, unanswered=unanswered)
+    first = EvaluatedForestPolicy(self._tree, policy, searcher, unanswered=unanswered)
     self._solved = {NONE: first}
     _ = first.counterfactual_values
     # The time that checking margins takes, by the time of these values.
@@ -68,41 +68,41 @@ class SubgameResolver:
     """
     histories, latest = self._tree.histories, NONE
     path = histories.path(history)
-    numbers = [int(self._tree.state_of[node]) for node in path]
+    indices = [int(self._tree.state_of[node]) for node in path]
     pending = [
-      number for number in numbers if number in self._decision_states and number not in self._solved
+      index for index in indices if index in self._decision_states and index not in self._solved
     ]
-    for number in numbers:
-      if number in pending:
+    for index in indices:
+      if index in pending:
         now = time.perf_counter()
-        share = (deadline - now) / (len(pending) - pending.index(number))
-        self._resolve(number, self._solved[latest], now + share - self._reserve)
-      if number in self._solved:
-        latest = number
+        share = (deadline - now) / (len(pending) - pending.index(index))
+        self._resolve(index, self._solved[latest], now + share - self._reserve)
+      if index in self._solved:
+        latest = index
     span = histories.entries_of(int(histories.infoset[path[-1]]))
     legal = np.concatenate(histories.actions)[span]
     return list(zip(legal.tolist(), self._solved[latest].policy[span].tolist(), strict=True))
 
-  def _resolve(self, number: int, before: ForestBlueprint, deadline: float) -> None:
+  def _resolve(self, index: int, before: EvaluatedForestPolicy, deadline: float) -> None:
     """Re-solves a public state from the latest policy."""
-    gadget, solver = self._options.choose(self._num_sequences(number), deadline)
-    if before.has_unanswered(number):
+    gadget, solver = self._options.choose(self._num_sequences(index), deadline)
+    if before.has_unanswered(index):
       gadget = GADGETS["follow"]
-    after, step = search_step(before, [self._tree[number]], gadget, solver)
+    after, step = search_step(before, [self._tree[index]], gadget, solver)
     # Earlier gifts were measured against values of an earlier policy, so they do not count.
-    self._solved[number] = after.with_gifts_from(step.min_depth)
+    self._solved[index] = after.with_gifts_from(step.min_depth)
 
-  def _num_sequences(self, number: int) -> int:
+  def _num_sequences(self, index: int) -> int:
     """Returns the number of sequences in the linear program of a subgame, the gadget's included."""
     tree, result = self._tree, 0
     for player, forest in enumerate(tree.forests):
-      inside = forest.subtree_roots(tree.rows(number, player)) != NONE
-      result += int(np.count_nonzero(inside[forest.row_of_entry[forest.infosets.entries]]))
-    return result + tree.num_private_states(number)[1 - self._searcher]
+      inside = forest.subtree_roots(tree.rows(index, player)) != NONE
+      result += int(np.count_nonzero(inside[forest.row_of_slot[forest.infosets.slots]]))
+    return result + tree.num_private_states(index)[1 - self._searcher]
 
 
 def _unanswered_actions(
-  tree: ListedTree, entries: Float64s, unknown: Bools, searcher: int
+  tree: ListedTree, policy: Float64s, unknown: Bools, searcher: int
 ) -> Bools | None:
   """Returns True at actions of the opponent to which the blueprint has no answer; None if it answers all.
 
@@ -111,7 +111,7 @@ def _unanswered_actions(
 
   Args:
     tree: the public states.
-    entries: float64 (entries,). The blueprint, uniform at infosets that it does not know.
+    policy: float64 (slots,). The blueprint, uniform at infosets that it does not know.
     unknown: bool (infosets,). True at infosets that the blueprint does not know.
     searcher: the player who searches.
 
@@ -119,7 +119,7 @@ def _unanswered_actions(
     PolicyError: the opponent cannot avoid an unknown infoset.
   """
   histories, forest = tree.histories, tree.forests[1 - searcher]
-  is_reached = histories.chance * tree.reach(entries)[searcher][tree.row_of[searcher]] > 0
+  is_reached = histories.chance * tree.reach(policy)[searcher][tree.row_of[searcher]] > 0
   is_unknown = (histories.mover == searcher) & unknown[histories.infoset] & is_reached
   unknown_nodes = np.flatnonzero(is_unknown)
   if not len(unknown_nodes):
@@ -130,9 +130,9 @@ def _unanswered_actions(
   leads_there[tree.row_of[1 - searcher, unknown_nodes]] = True
   for level in reversed(forest.levels):
     leads_there[forest.above[level.passing[leads_there[level.passing]]]] = True
-    unanswered[forest.entry[level.moved[leads_there[level.moved]]]] = True
-    if len(level.entries):
-      has_no_other = np.logical_and.reduceat(unanswered[level.entries], level.starts)
+    unanswered[forest.slot[level.moved[leads_there[level.moved]]]] = True
+    if len(level.slots):
+      has_no_other = np.logical_and.reduceat(unanswered[level.slots], level.starts)
       leads_there[level.infoset_rows[has_no_other]] = True
   if leads_there[: forest.begins[1]].any():
     name = histories.infostate(int(histories.infoset[unknown_nodes[0]]))

@@ -88,7 +88,7 @@ def solve_unsafe(
   tree: SearchTree,
   ranges: RangesByState,
   solver: SubgameSolver,
-  entries: Float64s,
+  policy: Float64s,
   searcher: int = 0,
 ) -> CutOut | None:
   """Solves subgames for both players from their ranges, without bounds, and writes both strategies into a policy.
@@ -99,7 +99,7 @@ def solve_unsafe(
     tree: the public states.
     ranges: by the index of a public state, both players' ranges there. No public state is below another.
     solver: the solver.
-    entries: float64 (entries,). The policy to write to.
+    policy: float64 (slots,). The policy to write to.
     searcher: `CutOut.searcher`, which changes the solution only by rounding.
 
   Returns:
@@ -110,16 +110,16 @@ def solve_unsafe(
   """
   unsafe = GADGETS["unsafe"]
   starts = [
-    start_from_ranges(tree, number, pair, searcher, unsafe, np.zeros(len(pair[1 - searcher])))
-    for number, pair in ranges.items()
+    start_from_ranges(tree, index, pair, searcher, unsafe, np.zeros(len(pair[1 - searcher])))
+    for index, pair in ranges.items()
   ]
   possible = [start for start in starts if start is not None]
   if not possible:
     return None
-  cut = tree.cut_out(possible, unsafe)
+  cut = tree.cutter.cut_out(possible, unsafe)
   solution = solver.equilibrium(cut.game)
   for player in (0, 1):
-    cut.write(solution, entries, player)
+    cut.write(solution, policy, player)
   return cut
 
 

@@ -1,39 +1,39 @@
-"""Beginnings of subgames, from both players' ranges and the opponent's bounds, or from a blueprint."""
+"""Beginnings of subgames, from both players' ranges and the opponent's bounds, or from an evaluated policy."""
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.search.cut_outs import PerPlayer, Start
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.search_tree import Blueprint, SearchTree
+from spiel_cfr.search.search_tree import EvaluatedPolicy, SearchTree
 
 # A subgame omits private states whose probability is below this part of the largest one, because counterfactual bounds
 # are divided by the probability.
 _UNLIKELY = 1e-12
 
 
-def start_from_blueprint(blueprint: Blueprint, number: int, gadget: Gadget) -> Start | None:
+def start_from_policy(evaluated: EvaluatedPolicy, index: int, gadget: Gadget) -> Start | None:
   """Returns the beginning of the subgame at a public state; None if its probability is 0.
 
-  The ranges are the blueprint's. The bounds are the values of the opponent's best response to it.
+  The ranges are those of a policy. The bounds are the values of the opponent's best response to it.
 
   Args:
-    blueprint: the blueprint.
-    number: the index of the public state.
+    evaluated: the policy.
+    index: the index of the public state.
     gadget: the gadget.
   """
-  ranges = blueprint.ranges(number)
-  bound = np.zeros(len(ranges[1 - blueprint.searcher]))
-  if gadget.is_safe:
-    bound += blueprint.expected_payoffs(number)
+  ranges = evaluated.ranges(index)
+  bound = np.zeros(len(ranges[1 - evaluated.searcher]))
+  if gadget.has_bounds:
+    bound += evaluated.expected_payoffs(index)
   if gadget.reach:
-    bound += blueprint.gifts(number)
-  return start_from_ranges(blueprint.tree, number, ranges, blueprint.searcher, gadget, bound)
+    bound += evaluated.gifts(index)
+  return start_from_ranges(evaluated.tree, index, ranges, evaluated.searcher, gadget, bound)
 
 
 def start_from_ranges(
   tree: SearchTree,
-  number: int,
+  index: int,
   ranges: PerPlayer,
   searcher: int,
   gadget: Gadget,
@@ -43,18 +43,18 @@ def start_from_ranges(
 
   Args:
     tree: the public states.
-    number: the index of the public state.
+    index: the index of the public state.
     ranges: by player, float64 (private states,). Both players' ranges.
     searcher: the player whose strategy is re-solved.
-    gadget: the gadget. In a safe one, the opponent's range determines only `Start.r`.
+    gadget: the gadget. If it has bounds, the opponent's range determines only `Start.r`.
     bound: float64 (J,). The largest expected payoff that the opponent may have at each J.
   """
   searcher_range, opponent_range = (
     np.where(range_ > _UNLIKELY * range_.max(), range_, 0.0)
     for range_ in _searcher_first(ranges, searcher)
   )
-  opponent_weights = np.ones_like(opponent_range) if gadget.is_safe else opponent_range
-  w = tree.counterfactual_reach(number, 1 - searcher, searcher_range)
+  opponent_weights = np.ones_like(opponent_range) if gadget.has_bounds else opponent_range
+  w = tree.counterfactual_reach(index, 1 - searcher, searcher_range)
   reach = w * opponent_weights
   is_likely = reach > _UNLIKELY * reach.max()
   if not is_likely.any():
@@ -62,9 +62,10 @@ def start_from_ranges(
   total = reach[is_likely].sum()
   weights = (searcher_range / total, np.where(is_likely, opponent_weights, 0.0))
   return Start(
-    number,
+    index,
     searcher,
     _searcher_first(weights, searcher),
+    float(total),
     np.where(is_likely, w / total, 0.0),
     ranges[1 - searcher],
     bound,

@@ -85,15 +85,15 @@ class Bounds:
       ArgumentError: there is no such player or gadget.
       PolicyError: the policy does not know the game's infosets.
     """
-    tree, number = public_state.tree, public_state.number
+    tree, index = public_state.tree, public_state.index
     searcher = arguments.integer(searcher, "searcher", 0, 1)
-    blueprint = tree.blueprint(tree.entries(policy), searcher)
+    evaluated = tree.evaluated(tree.policy_array(policy), searcher)
     gifts: npt.ArrayLike = 0.0
     # If `gadget` is None, the solver determines the gadget, and the gadget determines whether gifts count.
     if find_gadget(gadget).reach:
-      w = tree.counterfactual_reach(number, 1 - searcher, blueprint.ranges(number)[searcher])
-      gifts = blueprint.gifts(number) * w
-    return cls(searcher, blueprint.values(number), gadget, gifts)
+      w = tree.counterfactual_reach(index, 1 - searcher, evaluated.ranges(index)[searcher])
+      gifts = evaluated.gifts(index) * w
+    return cls(searcher, evaluated.values(index), gadget, gifts)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -163,29 +163,29 @@ class Subgame:
     self._bound_values = _checked_numbers("values", bounds.values, count, opponent)
     self._gifts = _checked_numbers("gifts", bounds.gifts, count, opponent, may_be_scalar=True)
     # Checks that the gadget fits leaf values, and that the probability of the public state is positive.
-    self._start(self._gadget(self._tree.default_solver))
+    self._start(self._gadget(is_iterative=self._tree.default_solver != "lp"))
 
   def __repr__(self) -> str:
-    is_safe = self._gadget(self._tree.default_solver).is_safe
-    options = f", player {self._searcher} with bounds" if is_safe else ""
+    has_bounds = self._gadget(is_iterative=self._tree.default_solver != "lp").has_bounds
+    options = f", player {self._searcher} with bounds" if has_bounds else ""
     if self._leaf_values is not None:
       options += f", leaf values at depth {self._depth}"
     return f"<Subgame of {self.public_state!r}{options}>"
 
-  def _gadget(self, solver: str) -> Gadget:
-    """Returns the gadget; the default depends on the solver."""
+  def _gadget(self, is_iterative: bool) -> Gadget:
+    """Returns the gadget; the default depends on whether the solver is iterative."""
     can_pick = self._leaf_values is None
-    return find_gadget(self._gadget_of_bounds, can_pick=can_pick, is_iterative=solver != "lp")
+    return find_gadget(self._gadget_of_bounds, can_pick=can_pick, is_iterative=is_iterative)
 
   def _start(self, gadget: Gadget) -> Start:
     """Returns the beginning of the subgame behind a gadget."""
-    number, searcher = self.public_state.number, self._searcher
-    w = self._tree.counterfactual_reach(number, 1 - searcher, self.ranges[searcher])
+    index, searcher = self.public_state.index, self._searcher
+    w = self._tree.counterfactual_reach(index, 1 - searcher, self.ranges[searcher])
     # Where w is tiny, a rounded value could be a bound far outside the payoffs of the game.
     largest = self._tree.largest_payoff * w
     values = np.clip(self._bound_values, -largest, largest) + (self._gifts if gadget.reach else 0)
     bound = np.divide(values, w, out=np.zeros_like(w), where=w > 0)
-    start = start_from_ranges(self._tree, number, self.ranges, searcher, gadget, bound)
+    start = start_from_ranges(self._tree, index, self.ranges, searcher, gadget, bound)
     if start is None:
       raise errors.ArgumentError(
         f"{self.public_state!r} has probability 0 with these ranges, so there is nothing to solve."
@@ -207,8 +207,8 @@ class Subgame:
       raise errors.ArgumentError(
         f"{self!r} stops at leaf values, so it is not a game: call solve, or leave out leaf_values and depth."
       )
-    gadget = self._gadget("lp")
-    return self._tree.cut_out([self._start(gadget)], gadget).game
+    gadget = self._gadget(is_iterative=False)
+    return self._tree.cutter.cut_out([self._start(gadget)], gadget).game
 
   def solve(self, solver: str | None = None, iterations: int = 1000) -> SubgameSolution:
     """Solves the subgame. Margins are not checked; `resolve` and the bots check them.
@@ -234,59 +234,77 @@ class Subgame:
       solver = tree.default_solver
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
     subgame_solver = SubgameSolver(solver, iterations)
-    gadget, policy = self._gadget(solver), tree.uniform()
+    gadget, policy = self._gadget(is_iterative=solver != "lp"), tree.uniform()
     start = self._start(gadget)
-    if gadget.is_safe:
-      cut = tree.cut_out([start], gadget, program=subgame_solver.is_linear_program)
+    if gadget.has_bounds:
+      cut = tree.cutter.cut_out([start], gadget, program=subgame_solver.is_linear_program)
       cut.write(subgame_solver.solve(cut), policy, self._searcher)
-      inside = cut.there[self._searcher]
+      inside = cut.slots[self._searcher]
     else:
-      ranges = {self.public_state.number: self.ranges}
+      ranges = {self.public_state.index: self.ranges}
       both = solve_unsafe(tree, ranges, subgame_solver, policy, self._searcher)
       assert both is not None
-      inside = np.concatenate(both.there)
-    strategies = np.full(tree.num_entries, np.nan)
+      inside = np.concatenate(both.slots)
+    strategies = np.full_like(policy, np.nan)
     strategies[inside] = policy[inside]
-    values = self._values(policy, gadget.is_safe)
+    values = self._values(policy, gadget.has_bounds)
     return SubgameSolution(tree.behavioral_form(strategies), values)
 
   def _solve_to_leaves(self, leaf_values: LeafValues, iterations: int) -> SubgameSolution:
     """Returns the solution of the subgame above the leaves; its values are averages over all iterations."""
     lookahead, searcher = Lookahead(self.public_state, self._depth), self._searcher
-    gadget = self._gadget("pcfr+")
+    gadget = self._gadget(is_iterative=True)
     # These bounds are not clipped: the gadget pays them as they are, and they are not divided by w.
     bounds = self._bound_values + (self._gifts if gadget.reach else 0)
     choice = ChoiceGadget.in_front(
-      self._tree, self.public_state.number, searcher, self.ranges, gadget, bounds
+      self._tree, self.public_state.index, searcher, self.ranges, gadget, bounds
     )
     columns = self.ranges[0][:, None], self.ranges[1][:, None]
     solution = lookahead.solve(columns, leaf_values, iterations, choice)
-    strategies = np.full(self._tree.num_entries, np.nan)
+    strategies = np.full_like(self._tree.uniform(), np.nan)
     for player in (0, 1) if choice is None else (searcher,):
-      strategies[lookahead.sequences[player].entries] = solution.strategies[player][:, 0]
+      strategies[lookahead.sequences[player].slots] = solution.strategies[player][:, 0]
     values = solution.values[0][:, 0], solution.values[1][:, 0]
     return SubgameSolution(self._tree.behavioral_form(strategies), values)
 
-  def _values(self, policy: Float64s, is_safe: bool) -> PerPlayer:
+  def _values(self, policy: Float64s, has_bounds: bool) -> PerPlayer:
     """Returns the counterfactual values of both players at the public state.
 
     Args:
-      policy: float64 (entries,). The solution. With a safe gadget, only the searcher's part is used.
-      is_safe: whether the gadget is safe. The searcher then plays the solution against the opponent's best response.
+      policy: float64 (slots,). The solution. If the gadget has bounds, only the searcher's part is used.
+      has_bounds: whether the gadget has bounds. The searcher then plays the solution against the opponent's best
+        response.
     """
-    tree, number = self._tree, self.public_state.number
-    given_ranges = {number: self.ranges}
-    blueprints = [tree.blueprint(policy, searcher, given_ranges) for searcher in (0, 1)]
-    values = [blueprints[1 - player].values(number) for player in (0, 1)]
-    if is_safe:
+    tree, index = self._tree, self.public_state.index
+    given_ranges = {index: self.ranges}
+    by_searcher = [tree.evaluated(policy, searcher, given_ranges) for searcher in (0, 1)]
+    values = [by_searcher[1 - player].values(index) for player in (0, 1)]
+    if has_bounds:
       searcher, opponent = self._searcher, 1 - self._searcher
-      utilities = blueprints[searcher].action_values()
-      response = (utilities == tree.per_infoset(utilities, np.maximum)).astype(np.float64)
-      responses = tree.normalized(response, tree.uniform())
+      utilities = by_searcher[searcher].action_values()
+      responses = tree.to_slots(_best_actions(tree.game, tree.behavioral_form(utilities)))
       played = np.where(tree.owned(searcher), policy, responses)
-      both_play = tree.blueprint(played, opponent, given_ranges).played_by(searcher)
-      values[searcher] = both_play.values(number)
+      both_play = tree.evaluated(played, opponent, given_ranges).played_by(searcher)
+      values[searcher] = both_play.values(index)
     return values[0], values[1]
+
+
+def _best_actions(game: CompiledGame, values: Float64s) -> Float64s:
+  """Returns the policy that plays all best actions of each infoset, equally likely.
+
+  Args:
+    game: the game.
+    values: float64 (sequences,). The value of each action.
+
+  Returns:
+    Behavioral form, shape (sequences,).
+  """
+  result = np.zeros(game.end)
+  for treeplex in game.treeplexes:
+    for sequences, _ in treeplex.infoset_groups():
+      is_best = values[sequences] == values[sequences].max(axis=0)
+      result[sequences] = is_best / is_best.sum(axis=0)
+  return result
 
 
 def _checked_numbers(

@@ -114,7 +114,7 @@ class _PublicStateEncoder:
     # A lookahead passes the same tuple in each iteration.
     if self._latest is None or self._latest[0] is not states or not isinstance(states, tuple):
       converted = [
-        self._converted.setdefault(state.tree, {}).get(state.number) or self._convert(state)
+        self._converted.setdefault(state.tree, {}).get(state.index) or self._convert(state)
         for state in states
       ]
       features, chances = zip(*converted, strict=True)
@@ -122,7 +122,7 @@ class _PublicStateEncoder:
     return self._latest[1]
 
   def _convert(self, state: PublicState) -> tuple[Array, Float64s]:
-    first, second, chance = state.tree.pairs(state.number)
+    first, second, chance = state.tree.pairs(state.index)
     most = 1 + int(max(first.max(), second.max()))
     if most > self.width:
       raise errors.ArgumentError(
@@ -132,7 +132,7 @@ class _PublicStateEncoder:
     chances = np.zeros((self.width, self.width))
     np.add.at(chances, (first, second), chance)
     result = self._features_of(state), chances
-    self._converted[state.tree][state.number] = result
+    self._converted[state.tree][state.index] = result
     return result
 
   def _features_of(self, state: PublicState) -> Array:

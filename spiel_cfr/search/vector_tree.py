@@ -6,7 +6,7 @@ probabilities and values are products of a matrix over pairs of types with the o
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,12 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr.games.openspiel import checked_calls
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
-from spiel_cfr.search.cut_outs import CutOut, Start
-from spiel_cfr.search.forest_cut_out import cut_out
+from spiel_cfr.search.forest_cut_out import ForestCutter
 from spiel_cfr.search.forest_tree import ForestTree
-from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.private_forest import NONE, PrivateForest
+from spiel_cfr.search.private_forest import PrivateForest
 from spiel_cfr.search.search_tree import PublicState
 
 
@@ -57,8 +56,6 @@ class VectorTree(ForestTree):
       sums = np.bincount(pair, np.maximum(weights, 0.0), shape[0] * shape[1])
       self.chances[kind] = sums.reshape(shape)
     self.payoffs: Float64s = (tree.matrices[:, 0] - tree.matrices[:, 1]) / 2
-    middle = (game.constant_sum or 0.0) / 2
-    self.largest_payoff = max(abs(payoff - middle) for payoff in game.payoff_range)
     self._number_rows()
     self.forests = self._forest(0), self._forest(1)
 
@@ -88,11 +85,11 @@ class VectorTree(ForestTree):
       tree.child < 0, self.first_end[player], self.first_row[player][np.maximum(tree.child, 0)]
     )
     above = np.full((int(self._begins[-1]), count), NONE)
-    entry = np.full_like(above, NONE)
+    slot = np.full_like(above, NONE)
     above[rows // count] = self.first_row[player][tree.node_of_edge][:, None] + types
     is_own = tree.player[tree.node_of_edge] == player
-    entry[rows[is_own] // count] = self.cells[is_own, :count]
-    return PrivateForest(above.ravel(), entry.ravel(), self._begins * count, self.game.end)
+    slot[rows[is_own] // count] = self.cells[is_own, :count]
+    return PrivateForest(above.ravel(), slot.ravel(), self._begins * count, self.game.end)
 
   @functools.cached_property
   def actions(self) -> Int64s:
@@ -102,13 +99,13 @@ class VectorTree(ForestTree):
     result[self.cells[sequences]] = np.repeat(tree.action, sequences.sum(axis=1))
     return result
 
-  def types(self, number: int) -> tuple[Int64s, Int64s]:
+  def types(self, index: int) -> tuple[Int64s, Int64s]:
     """Returns each player's types at a node, which are its private states there."""
     tree = self.game.tree
-    return tree.types[int(tree.kind[number])]
+    return tree.types[int(tree.kind[index])]
 
-  def rows(self, number: int, player: int) -> Int64s:
-    return np.asarray(self.first_row[player][number] + self.types(number)[player])
+  def rows(self, index: int, player: int) -> Int64s:
+    return np.asarray(self.first_row[player][index] + self.types(index)[player])
 
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     tree = self.game.tree
@@ -133,10 +130,10 @@ class VectorTree(ForestTree):
       result[self.first_end[player][edges, None] + types] = others_reach @ own_payoffs
     return result
 
-  def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
+  def end_pairs(self, indices: Int64s) -> tuple[Int64s, Int64s, Float64s]:
     tree = self.game.tree
-    counts = tree.num_actions[numbers].astype(np.int64)
-    edges, nodes = concatenated_ranges(tree.first_edge[numbers], counts), np.repeat(numbers, counts)
+    counts = tree.num_actions[indices].astype(np.int64)
+    edges, nodes = concatenated_ranges(tree.first_edge[indices], counts), np.repeat(indices, counts)
     is_end = tree.child[edges] < 0
     edges = edges[is_end]
     end, first, second = np.nonzero(self.chances[tree.kind[nodes[is_end]]])
@@ -167,13 +164,13 @@ class VectorTree(ForestTree):
     """See `ForestTree.movers`."""
     return np.arange(len(self)), self.game.tree.player.astype(np.int64)
 
-  def depth(self, number: int) -> int:
-    return self.first_length + int(self.depth_of_node[number])
+  def depth(self, index: int) -> int:
+    return self.first_length + int(self.depth_of_node[index])
 
-  def names(self, number: int, player: int) -> list[str]:
-    if self.game.tree.player[number] == CHANCE:
+  def names(self, index: int, player: int) -> list[str]:
+    if self.game.tree.player[index] == CHANCE:
       return []
-    rows = self.rows(number, player).tolist()
+    rows = self.rows(index, player).tolist()
     return [self.private_name(player, row) for row in rows]
 
   def private_name(self, player: int, row: int) -> str:
@@ -191,35 +188,32 @@ class VectorTree(ForestTree):
     result[self.first_row[0] // self.game.tree.deals.num_types[0]] = np.arange(len(self))
     return result
 
-  def states(self, number: int) -> Iterator[Any]:
+  def states(self, index: int) -> Iterator[Any]:
     tree = self.game.tree
-    for deal in np.flatnonzero(tree.weights[tree.kind[number]] >= 0).tolist():
-      yield self._state(number, deal)
+    for deal in np.flatnonzero(tree.weights[tree.kind[index]] >= 0).tolist():
+      yield self._state(index, deal)
 
-  def _state(self, number: int, deal: int) -> Any:
+  def _state(self, index: int, deal: int) -> Any:
     """Returns OpenSpiel's state at a node after a deal."""
     path, result = self.game.tree.deals.paths[deal], self.game.view.new_initial_state()
-    for action in [*path[path >= 0].tolist(), *self.game.tree.actions_above(number)]:
+    for action in [*path[path >= 0].tolist(), *self.game.tree.actions_above(index)]:
       result.apply_action(action)
     return result
 
-  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
+  def pairs(self, index: int) -> tuple[Int64s, Int64s, Float64s]:
     tree = self.game.tree
-    weights = tree.weights[tree.kind[number]]
+    weights = tree.weights[tree.kind[index]]
     is_possible = weights >= 0
     first, second = (
       np.searchsorted(types, types_of_deals[is_possible])
-      for types, types_of_deals in zip(self.types(number), tree.deals.types, strict=True)
+      for types, types_of_deals in zip(self.types(index), tree.deals.types, strict=True)
     )
     return first, second, weights[is_possible]
 
-  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
-    return cut_out(self, starts, gadget, program=program)
-
-  def described(self, number: int) -> str:
-    counts = " x ".join(map(str, self.num_private_states(number)))
-    moves = " ".join(map(str, self.game.tree.actions_above(number)))
-    return f"[{moves}] after the deal, {counts} types"
+  @property
+  def cutter(self) -> ForestCutter:
+    """See `SearchTree.cutter`."""
+    return ForestCutter(self)
 
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the public state of a state of OpenSpiel.

@@ -129,7 +129,7 @@ def test_below_a_public_state(tmp_path):
   state = tree.natural_cut()[4]
   found = spiel_cfr.explore(solver, tmp_path / "part.html", below=state)
   above, histories = set(), tree.histories
-  here = tree.histories_of[state.number]
+  here = tree.histories_of[state.index]
   for history in map(histories.history, here.tolist()):
     above |= {tuple(history[:length]) for length in range(len(history))}
   follows = np.concatenate([np.arange(node, histories.end[node]) for node in here.tolist()])

@@ -26,7 +26,7 @@ from spiel_cfr.search.gadgets import find_gadget
 from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.subgame_solver import SubgameSolver
-from spiel_cfr.search.subgame_starts import start_from_blueprint
+from spiel_cfr.search.subgame_starts import start_from_policy
 
 # One hole card, and two.
 _GAMES = poker_games.UNIVERSAL_POKER[0], poker_games.UNIVERSAL_POKER[2]
@@ -58,7 +58,7 @@ def resolve_rivers(
   found = start.copy()
   for searcher in (0, 1) if player is None else (player,):
     (rivers,) = tree.decisions(searcher)
-    before = tree.blueprint(start, searcher)
+    before = tree.evaluated(start, searcher)
     after, step = search_step(before, rivers, find_gadget(gadget), solver, keeps_gains=keeps_gains)
     found[tree.owned(searcher)] = after.policy[tree.owned(searcher)]
     steps.append(step)
@@ -68,14 +68,14 @@ def resolve_rivers(
 def rivers_of(game, blueprint, searcher, gadget):
   """Yields each river, the beginning of its subgame, and one of OpenSpiel's states there."""
   tree, deal = RiverTree(game), game.tree.deal
-  before = tree.blueprint(forms.behavioral_form(game, blueprint), searcher)
+  before = tree.evaluated(forms.behavioral_form(game, blueprint), searcher)
   for river in tree.decisions(searcher)[0]:
-    start = start_from_blueprint(before, river.number, find_gadget(gadget))
+    start = start_from_policy(before, river.index, find_gadget(gadget))
     if start is None:
       continue
     state, (first, second) = (
       game.game.new_initial_state(),
-      game.tree.boards[tree.board_and_node[river.number][0]].hands,
+      game.tree.boards[tree.board_and_node[river.index][0]].hands,
     )
     pair = next(
       (own, other)
@@ -83,7 +83,7 @@ def rivers_of(game, blueprint, searcher, gadget):
       for other in deal.hands[second].tolist()
       if not {*own} & {*other}
     )
-    place = game.tree.node_at(*tree.board_and_node[river.number])
+    place = game.tree.node_at(*tree.board_and_node[river.index])
     for action in (*deal.actions(*pair), *game.tree.actions_above(place)):
       state.apply_action(action)
     yield river, start, state
@@ -91,7 +91,7 @@ def rivers_of(game, blueprint, searcher, gadget):
 
 def what_is_solved(river, start, gadget):
   """Returns the game of a river, with the gadget's offers."""
-  return river.tree.cut_out([start], find_gadget(gadget)).game
+  return river.tree.cutter.cut_out([start], find_gadget(gadget)).game
 
 
 def value(game, player):
@@ -137,7 +137,7 @@ def test_private_states_of_rivers_without_decisions():
   for river in rivers:
     for player in (0, 1):
       names = river.private_states(player)
-      assert len(set(names)) == rivers.num_private_states(river.number)[player]
+      assert len(set(names)) == rivers.num_private_states(river.index)[player]
 
 
 @pytest.mark.parametrize("gadget", ["unsafe", "follow"])
@@ -148,7 +148,7 @@ def test_bounds_hold_behind_a_gadget(gadget):
   bounds = np.arange(float(len(behind.tree.boards[0].hands[1])))
   chooser = None if gadget == "unsafe" else 1
   digests = {
-    river.tree.river_game(river.number, start.weights, chooser, each).digest
+    river.tree.river_game(river.index, start.weights, chooser, each).digest
     for each in (bounds, bounds[::-1])
   }
   assert len(digests) == (1 if gadget == "unsafe" else 2)
@@ -227,6 +227,18 @@ def test_harmful_solutions_are_not_kept():
   assert all(step.value_after < step.value_before - 0.001 for step in steps)
 
 
+def test_a_river_keeps_a_solution_that_is_slightly_worse():
+  """The check of the whole game allows what the check of margins allows on a river."""
+  tree = RiverTree(solved(_GAMES[0])[0])
+  river, searcher = tree[17], 1
+  ones = {river.index: tuple(map(np.ones, river.num_private_states))}
+  before = tree.evaluated(tree.uniform(), searcher, ones)
+  good, _ = search_step(before, [river], find_gadget("unsafe"), SubgameSolver("dcfr", 1000))
+  worse, step = search_step(good, [river], find_gadget("resolving"), SubgameSolver("dcfr", 100))
+  assert (step.solved, step.refused) == (1, 0)
+  assert good.opponent_value + 1e-4 < worse.opponent_value == step.value_after
+
+
 @pytest.mark.parametrize("gadget", ["unsafe", "resolving"])
 def test_unreached_hands_and_rivers(gadget):
   game, listed, *_ = solved(_GAMES[0])
@@ -273,12 +285,12 @@ def test_a_bot_plays_the_solution_of_its_river(searcher, gadget):
     river, start, _ = next(
       each
       for each in every
-      if game.tree.boards[each[0].tree.board_and_node[each[0].number][0]].cards == (20,)
+      if game.tree.boards[each[0].tree.board_and_node[each[0].index][0]].cards == (20,)
     )
-    cut = river.tree.cut_out([start], find_gadget(name))
+    cut = river.tree.cutter.cut_out([start], find_gadget(name))
     wanted = river.tree.uniform()
     cut.write(SubgameSolver("dcfr", 30).solve(cut), wanted, searcher)
-    board, begin = river.tree.board_and_node[river.number]
+    board, begin = river.tree.board_and_node[river.index]
     nodes = river.tree.betting[begin]
     first = next(number for number, node in enumerate(nodes) if node.player == searcher)
     hands_there = game.tree.boards[board].hands[searcher]
@@ -312,7 +324,7 @@ def test_states_not_read_in_time_are_not_safe():
   with pytest.warns(search.UnsafeSearchWarning, match="more seconds"):
     assert sum(chance for _, chance in bot.get_policy(on_a_river())) == pytest.approx(1)
   (found,) = bot._search._found.values()
-  assert not found.gadget.is_safe
+  assert not found.gadget.has_bounds
 
 
 def on_a_river():

@@ -42,8 +42,8 @@ def test_best_responses_by_histories_are_those_by_sequences(player):
   game = spiel_cfr.compile_game("leduc_poker")
   tree = search.public_states(game)
   drawn = np.random.default_rng(1).random(tree.histories.num_entries)
-  entries = tree.normalized(drawn, drawn)
-  blueprint_values = tree.blueprint(entries, 1 - player)
+  entries = tree.to_slots(forms.behavioral_form(game, tree.behavioral_form(drawn)))
+  blueprint_values = tree.evaluated(entries, 1 - player)
   sequence_form = forms.sequence_form(game, tree.behavioral_form(entries))
   expected = evaluate.evaluate(game, sequence_form).best_response_values[player]
   assert blueprint_values.opponent_value == pytest.approx(expected, abs=1e-12)
@@ -54,7 +54,7 @@ def test_solved_values_are_those_of_an_equilibrium(name):
   game = spiel_cfr.compile_game(name)
   tree = search.public_states(game)
   cut, equilibrium = tree.natural_cut(), spiel_cfr.solve_lp(game)
-  width = max(max(tree.num_private_states(state.number)) for state in cut)
+  width = max(max(tree.num_private_states(state.index)) for state in cut)
   ranges = np.zeros((len(cut), 2, width))
   for row, state in zip(ranges, cut, strict=True):
     for own, given in zip(row, state.ranges(equilibrium.policy), strict=True):
@@ -94,14 +94,14 @@ def test_down_to_the_end_values_are_those_of_the_program(name, vector):
   game = game_of(name, vector)
   tree, rng = search.public_states(game), np.random.default_rng(0)
   for state in [tree[0], *tree.natural_cut()[:2]]:
-    ranges = random_ranges(tree, state.number, rng, columns=3)
+    ranges = random_ranges(tree, state.index, rng, columns=3)
     lookahead = Lookahead(state, 100)
     assert not lookahead.leaves
     found = lookahead.solve(ranges, None, 500)
     for column in range(3):
       own = [each[:, column] for each in ranges]
       wanted = search.Subgame(state, own).solve("lp").values[0] @ own[0]
-      tolerance = 2e-3 * tree.largest_payoff * tree.counterfactual_reach(state.number, 0, own[1])
+      tolerance = 2e-3 * tree.largest_payoff * tree.counterfactual_reach(state.index, 0, own[1])
       got = [each @ values[:, column] for each, values in zip(own, found.values, strict=True)]
       assert got[0] == pytest.approx(wanted, abs=tolerance @ own[0] + 1e-9)
       assert got[1] == pytest.approx(-wanted, abs=tolerance @ own[0] + 1e-9)
@@ -126,13 +126,11 @@ def test_exact_values_at_leaves_are_as_good_as_what_follows(name, iterations, cl
   values, rng = search.SolvedValues(tree), np.random.default_rng(1)
   levels = tree.decisions(0)
   for state in (tree[0], levels[min(1, len(levels) - 1)][0]):
-    ranges = random_ranges(tree, state.number, rng)
+    ranges = random_ranges(tree, state.index, rng)
     wanted = search.Subgame(state, ranges).solve("lp").values[0] @ ranges[0]
     subgame = search.Subgame(state, ranges, leaf_values=values, depth=1)
     found = subgame.solve(iterations=iterations)
-    scale = tree.largest_payoff * (
-      tree.counterfactual_reach(state.number, 0, ranges[1]) @ ranges[0]
-    )
+    scale = tree.largest_payoff * (tree.counterfactual_reach(state.index, 0, ranges[1]) @ ranges[0])
     assert found.values[0] @ ranges[0] == pytest.approx(wanted, abs=close * scale)
     assert found.values[1] @ ranges[1] == pytest.approx(-wanted, abs=close * scale)
     played = ~np.isnan(found.strategies)
@@ -169,7 +167,7 @@ def test_bounds_hold_with_values_at_leaves(searcher, gadget):
   tree = search.public_states(_DICE)
   values, rng = search.SolvedValues(tree), np.random.default_rng(2)
   state, opponent = tree.decisions(0)[1][0], 1 - searcher
-  ranges = random_ranges(tree, state.number, rng)
+  ranges = random_ranges(tree, state.index, rng)
   exact = search.Subgame(state, ranges).solve("lp")
   bounds = search.Bounds(searcher, exact.values[opponent], gadget)
   solved = search.Subgame(state, ranges, bounds, values).solve(iterations=100)
@@ -199,7 +197,7 @@ def test_impossible_private_states_have_no_part_in_forced_play():
   """The opponent's range at a card that the searcher must have changes nothing."""
   tree = search.public_states("kuhn_poker")
   state = tree.decisions(0)[0][0]
-  w, solutions = tree.counterfactual_reach(state.number, 1, np.array([1.0, 0.0, 0.0])), []
+  w, solutions = tree.counterfactual_reach(state.index, 1, np.array([1.0, 0.0, 0.0])), []
   for impossible in (0.0, 1.0):
     ranges = [np.array([1.0, 0.0, 0.0]), np.where(w > 0, [0.5, 0.25, 0.5], impossible)]
     bounds = search.Bounds(0, np.zeros(3), "follow")

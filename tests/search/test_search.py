@@ -20,7 +20,7 @@ from spiel_cfr.search import public_state_trees, resolving, subgame_solver
 from spiel_cfr.search.history_tree import tree_of
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.subgame_solver import SubgameSolver
-from spiel_cfr.search.subgame_starts import start_from_blueprint
+from spiel_cfr.search.subgame_starts import start_from_policy
 
 _SAFE = [name for name in search.GADGETS if name != "unsafe"]
 
@@ -211,7 +211,7 @@ def test_iterating_solvers_are_checked_and_do_no_harm(leduc):
 
 def test_solutions_a_little_below_their_bounds_stay_where_the_whole_gains(leduc):
   _, tree, policy = leduc
-  before = tree.blueprint(tree.entries(policy), 0)
+  before = tree.evaluated(tree.policy_array(policy), 0)
   states, follow = tree.natural_cut()[:10], search.GADGETS["follow"]
   (alone, cautious), (together, step) = (
     search_step(before, states, follow, SubgameSolver("dcfr", 100), keeps_gains=keeps_gains)
@@ -228,7 +228,7 @@ def test_a_refused_public_state_keeps_the_blueprint(leduc, monkeypatch):
 
   def worst(self, cut):
     wrong = np.full(cut.game.end, 1e-3)
-    wrong[cut.here[cut.searcher][0]] = 1.0
+    wrong[cut.sequences[cut.searcher][0]] = 1.0
     return wrong
 
   monkeypatch.setattr(SubgameSolver, "solve", worst)
@@ -454,13 +454,13 @@ def test_programs_need_one_copy_where_the_safe_gadget_has_two(leduc, searcher):
   """They find what gets as much in the whole subgame as the solution of the program that has both, floor included."""
   _, tree, policy = leduc
   before, safe, other = (
-    tree.blueprint(tree.entries(policy), searcher),
+    tree.evaluated(tree.policy_array(policy), searcher),
     search.GADGETS["safe"],
     1 - searcher,
   )
   for state in tree.decisions(searcher)[0] + tree.natural_cut()[:4]:
-    start = start_from_blueprint(before, state.number, safe)
-    whole, less = (tree.cut_out([start], safe, program=program) for program in (False, True))
+    start = start_from_policy(before, state.index, safe)
+    whole, less = (tree.cutter.cut_out([start], safe, program=program) for program in (False, True))
     game = whole.game
     payoffs = sequence_form_matrices.payoff_matrix(game, searcher)
     own, theirs = (
@@ -472,7 +472,7 @@ def test_programs_need_one_copy_where_the_safe_gadget_has_two(leduc, searcher):
     wanted = linear_program.solve_program(payoffs, own, theirs, "simplex", lowest).fun
     found = subgame_solver.maximin_strategy(less)
     form = np.zeros(game.end)
-    form[whole.here[searcher]] = found[less.here[searcher]]
+    form[whole.sequences[searcher]] = found[less.sequences[searcher]]
     form[[tree.root for tree in game.treeplexes]] = 1.0
     found = evaluate.evaluate(game, form).best_response_values[other]
     assert found == pytest.approx(wanted, abs=1e-9)
@@ -484,9 +484,10 @@ def test_programs_need_one_copy_where_the_safe_gadget_has_two(leduc, searcher):
 def test_programs_see_tiny_probabilities(leduc):
   """HiGHS takes coefficients below 1e-9 for 0: without them the safe strategy, the blueprint's, would seem unsafe."""
   _, tree, policy = leduc
-  entries, safe = tree.entries(policy), search.GADGETS["safe"]
+  entries, safe = tree.policy_array(policy), search.GADGETS["safe"]
   powers = np.random.default_rng(0).choice([1.0, 8.0, 20.0], len(entries))
-  before = tree.blueprint(tree.normalized(entries**powers, entries), 1)
+  drawn = forms.behavioral_form(tree.game, tree.behavioral_form(entries**powers))
+  before = tree.evaluated(tree.to_slots(drawn), 1)
   after, step = search_step(before, tree.natural_cut(), safe, SubgameSolver("lp"))
   assert step.refused == 0
   assert after.opponent_value <= before.opponent_value + 1e-9

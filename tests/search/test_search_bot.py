@@ -96,7 +96,7 @@ def test_answers_do_not_depend_on_earlier_questions():
 @pytest.mark.parametrize("name", ["kuhn_poker", _DICE, _GOOFSPIEL.format(3), "leduc_poker"])
 def test_public_states_from_the_root_on(name):
   tree, blueprint = public_states(name), blueprint_of(name, 3)
-  found, entries = tree.histories, tree.entries(blueprint)
+  found, entries = tree.histories, tree.policy_array(blueprint)
   rows = tree.row_of
   columns = [found.chance, *(own[row] for own, row in zip(tree.reach(entries), rows, strict=True))]
   wanted = {}

@@ -37,7 +37,7 @@ def test_values_are_the_same_in_both_forms_and_sum_to_nothing(name):
   rng = np.random.default_rng(0)
   for state in listed.natural_cut()[:2]:
     same = vector.public_state_of(next(state.states()))
-    ranges = [rng.random(count) * 3 for count in listed.num_private_states(state.number)]
+    ranges = [rng.random(count) * 3 for count in listed.num_private_states(state.index)]
     ranges[0][0] = 0.0
     places = [
       [state.private_states(player).index(each) for each in same.private_states(player)]
@@ -74,9 +74,9 @@ def found_policy(tree, solution):
 @pytest.mark.parametrize("searcher", [0, 1])
 def test_bounds_hold(form, searcher):
   tree = trees("leduc_poker")[form]
-  before = tree.blueprint(tree.entries(blueprint(trees("leduc_poker")[0].game)), searcher)
+  before = tree.evaluated(tree.policy_array(blueprint(trees("leduc_poker")[0].game)), searcher)
   for state in tree.natural_cut()[:3]:
-    ranges, values = before.ranges(state.number), before.values(state.number)
+    ranges, values = before.ranges(state.index), before.values(state.index)
     bounds = search.Bounds(searcher, values)
     subgame = search.Subgame(state, ranges, bounds)
     found = subgame.solve("lp")
@@ -92,7 +92,7 @@ def test_bounds_hold(form, searcher):
 @pytest.mark.parametrize("name", ["values", "gifts"])
 def test_bounds_of_wrong_types_are_named(name, wrong):
   state = trees("kuhn_poker")[0].natural_cut()[0]
-  ranges, zeros = ones(state.tree, state.number), np.zeros(state.num_private_states[1])
+  ranges, zeros = ones(state.tree, state.index), np.zeros(state.num_private_states[1])
   bounds = search.Bounds(0, **{"values": zeros, name: wrong})
   with pytest.raises(errors.ArgumentError, match=f"{name} must be"):
     search.Subgame(state, ranges, bounds)
@@ -146,14 +146,14 @@ def test_rivers_have_the_histories_of_lists():
     assert {tree.public_state_of(state) for state in states} == {river}
     assert len({listed.public_state_of(state) for state in states}) == 1
     ranges = [rng.random(count) for count in river.num_private_states]
-    *positions, chance = tree.pairs(river.number)
+    *positions, chance = tree.pairs(river.index)
     for player in (0, 1):
       names = river.private_states(player)
       own = [names[position] for position in positions[player]]
       assert [state.information_state_string(player) for state in states] == own
       other = ranges[1 - player]
       mass = np.bincount(positions[player], chance * other[positions[1 - player]])
-      reach = tree.counterfactual_reach(river.number, player, other)
+      reach = tree.counterfactual_reach(river.index, player, other)
       np.testing.assert_allclose(mass, reach, atol=1e-12)
   # The public cards of one street come in either order.
   first, second = game.game.new_initial_state(), game.game.new_initial_state()
@@ -222,7 +222,7 @@ def test_a_bound_beyond_all_payoffs_leaves_the_others_exact(form):
     np.full(count, eps) for count, eps in zip(state.num_private_states, (1e-8, 1.0), strict=True)
   ]
   ranges[0][0] = 1.0
-  w = tree.counterfactual_reach(state.number, 1, ranges[0])
+  w = tree.counterfactual_reach(state.index, 1, ranges[0])
   unlikely = np.argmin(w)
   values = search.Subgame(state, ranges).solve("lp").values[1]
   values[unlikely] = 0.3 * w.max()
@@ -235,7 +235,7 @@ def test_a_bound_beyond_all_payoffs_leaves_the_others_exact(form):
 def test_private_states_count_as_their_ranges_say():
   tree = trees("leduc_poker")[0]
   for state in (tree[0], *tree.natural_cut()[:2]):
-    assert state.num_private_states == tree.num_private_states(state.number)
+    assert state.num_private_states == tree.num_private_states(state.index)
   assert state.num_private_states == tuple(len(state.private_states(player)) for player in (0, 1))
 
 
@@ -269,7 +269,7 @@ def test_gadgets_of_bounds_suit_the_solver(monkeypatch):
 
   monkeypatch.setattr(subgames, "find_gadget", noted)
   values = np.ones(len(state.private_states(1)))
-  subgame = search.Subgame(state, ones(tree, state.number), search.Bounds(0, values))
+  subgame = search.Subgame(state, ones(tree, state.index), search.Bounds(0, values))
   for solver, expected in (("lp", "safe"), ("dcfr", "follow")):
     subgame.solve(solver, 10)
     assert taken[-1] == search.GADGETS[expected], solver

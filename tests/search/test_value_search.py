@@ -162,7 +162,7 @@ def test_features_tell_public_states_apart():
 
   one = search.learn_values(examples, network=LeastSquares(), features=moves)
   assert asked
-  assert {state.number for state in asked} == {state.number for state in examples[0].public_states}
+  assert {state.index for state in asked} == {state.index for state in examples[0].public_states}
   default = search.learn_values(examples, network=LeastSquares())
   found, by_tensors = (each(*examples[0][:2]) for each in (one, default))
   assert np.abs(found - by_tensors).max() > 1e-3
@@ -200,7 +200,7 @@ def test_networks_learn_nothing_of_padding():
     spiel_cfr.compile_game("goofspiel(imp_info=True,num_cards=3,points_order=descending)")
   )
   states = tree.decisions(0)[1] + tree.decisions(1)[1]
-  counts = np.array([tree.num_private_states(state.number) for state in states])
+  counts = np.array([tree.num_private_states(state.index) for state in states])
   assert len(np.unique(counts)) > 1
   ranges = np.zeros((len(states), 2, counts.max()))
   ranges[np.arange(counts.max()) < counts[:, :, None]] = 1.0

@@ -13,10 +13,10 @@ import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.games import compile_vector_game
 from spiel_cfr.policies import forms
-from spiel_cfr.search import forest_tree, resolving
+from spiel_cfr.search import forest_cut_out, resolving
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.subgame_solver import SubgameSolver
-from spiel_cfr.search.subgame_starts import start_from_blueprint
+from spiel_cfr.search.subgame_starts import start_from_policy
 
 _DICE = "liars_dice(dice_sides=4)"
 _GADGETS = [*search.GADGETS, search.Gadget("choice", reach=True, mixed=0.5)]
@@ -63,7 +63,7 @@ def test_public_states_are_those_of_lists(name):
         dict(zip(map(str, state.states()), state.reach(policy), strict=True))
       )
     assert {vector.public_state_of(each) for each in same.states()} == {same}
-  assert "types" in repr(vector[0])
+  assert repr(vector[0]).endswith(" private states>")
   others = [pyspiel.load_game(other).new_initial_state() for other in ("tic_tac_toe", "kuhn_poker")]
   if name != "kuhn_poker":
     # Its deals are deals of Leduc poker, too.
@@ -78,15 +78,17 @@ def test_public_states_are_those_of_lists(name):
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", _DICE])
 def test_bounds_and_subgames_are_those_of_lists(name, searcher):
   *_, tree, same_tree, policy = _both(name)
-  before, other = (each.blueprint(each.entries(policy), searcher) for each in (tree, same_tree))
+  before, other = (
+    each.evaluated(each.policy_array(policy), searcher) for each in (tree, same_tree)
+  )
   assert other.opponent_value == pytest.approx(before.opponent_value, abs=1e-12)
   assert same_tree.largest_payoff == pytest.approx(tree.largest_payoff)
   cut = tree.natural_cut()
   for state, same in _pairs_of(name, [tree.decisions(1)[0][0], *cut[:: 1 + len(cut) // 3]]):
     for gadget in _GADGETS:
       chosen = search.gadgets.find_gadget(gadget)
-      start = start_from_blueprint(before, state.number, chosen)
-      same_start = start_from_blueprint(other, same.number, chosen)
+      start = start_from_policy(before, state.index, chosen)
+      same_start = start_from_policy(other, same.index, chosen)
       for attribute in ("w", "bound", "r"):
         numbers = [np.sort(getattr(each, attribute)[each.w > 0]) for each in (start, same_start)]
         np.testing.assert_allclose(*numbers, atol=1e-12)
@@ -148,7 +150,7 @@ def test_many_subgames_at_once_are_solved_as_each_alone(monkeypatch):
   cut = tree.natural_cut()
   arguments = {"continual": False, "cut": cut, "solver": "cfr+", "iterations": 30}
   together = search.resolve(vector, policy, gadget="resolving", **arguments)
-  monkeypatch.setattr(forest_tree, "_MOST_END_PAIRS", 0)
+  monkeypatch.setattr(forest_cut_out, "_MOST_END_PAIRS", 0)
   alone = search.resolve(vector, policy, gadget="resolving", **arguments)
   assert sum(step.solved for step in alone.steps) > len(cut)
   np.testing.assert_allclose(together.probabilities, alone.probabilities, atol=1e-9)
@@ -160,10 +162,10 @@ def test_a_public_state_without_a_safe_solution_keeps_the_blueprint(monkeypatch)
   (step,) = found.steps
   assert step.solved > 0
   assert step.refused > 0
-  before = tree.blueprint(tree.entries(policy), 0)
+  before = tree.evaluated(tree.policy_array(policy), 0)
   after = before.with_policy(found.probabilities)
   for state in tree.natural_cut():
-    start = start_from_blueprint(before, state.number, search.GADGETS["follow"])
+    start = start_from_policy(before, state.index, search.GADGETS["follow"])
     assert after.margins(start).min() >= -1e-9
   calls = []
 

@@ -134,9 +134,6 @@ def call_of(case: Case) -> tuple[Any, dict[str, Any]]:
       named["labels"] = [np.arange(len(board.hands[0])) for board in game.tree.boards[1:]]
   if function is spiel_cfr.runs.shard:
     named["game"] = _in_parts()
-  if "entries" in named:
-    # A policy of the game whose tree it is, in the tree's own form.
-    named["entries"] = holder.entries(spiel_cfr.CFRSolver(holder.game).average_policy())
   if function is spiel_cfr.referee.nash_conv_lower_bound:
     named = {"episodes": 3, "evaluation_episodes": 3} | named
   if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
@@ -380,7 +377,6 @@ _bases: dict[str, Callable[[], Any]] = {
   "tree": lambda: spiel_cfr.search.public_states(_compiled()),
   "examples": lambda: [spiel_cfr.search.self_play("kuhn_poker", plays=1, batch=2, iterations=2)],
   "bot": lambda: spiel_cfr.search.SearchBot(spiel_cfr.CFRSolver(_compiled()), 0),
-  "entries": lambda: None,  # Those of its tree, see `attempt`.
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
   "contestant": lambda: spiel_cfr.CFRSolver(_compiled()),
@@ -390,11 +386,12 @@ _bases: dict[str, Callable[[], Any]] = {
   "public_state": lambda: instance(spiel_cfr.search.PublicState),
   # Of the public state above.
   "ranges": lambda: [
-    np.ones(count) for count in _bases["tree"]().num_private_states(_bases["number"]())
+    np.ones(count) for count in _bases["tree"]().num_private_states(_bases["index"]())
   ],
   "searcher": lambda: 0,
   "front": lambda: "pick",
   "number": lambda: 1,
+  "index": lambda: 1,
   "function": lambda: lambda seen, legal: legal / legal.sum(axis=1, keepdims=True),
   "step": lambda: 3,
   # A function that can be pickled.
