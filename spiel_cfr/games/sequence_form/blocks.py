@@ -117,7 +117,7 @@ def as_scale(values: Float64s) -> Uint16s:
 
 
 @inlined
-def lanes(block: Block) -> Any:
+def vector_starts(block: Block) -> Any:
   """Returns the index in the block of the first infoset of each vector."""
   return range(_ZERO, block.size, width(block.strategy))
 
@@ -139,8 +139,8 @@ def expected_value(block: Block, i: int) -> Any:
   """Returns the value of each infoset of vector i under its strategy, and writes it to `value`."""
   value = full(0.0)
   for action in range(block.actions):
-    row = sequence(block, action, i)
-    value = value + load(block.strategy, row) * load(block.utility, row)
+    at = sequence(block, action, i)
+    value = value + load(block.strategy, at) * load(block.utility, at)
   store(block.value, i, value)
   return value
 
@@ -153,5 +153,5 @@ def normalize(block: Block, i: int, total: Any) -> None:
   is_uniform = where_greater(total, zero, zero, one)
   factor, summand = one / (total + is_uniform), is_uniform * full(1.0 / block.actions)
   for action in range(block.actions):
-    row = sequence(block, action, i)
-    store(block.strategy, row, load(block.strategy, row) * factor + summand)
+    at = sequence(block, action, i)
+    store(block.strategy, at, load(block.strategy, at) * factor + summand)
