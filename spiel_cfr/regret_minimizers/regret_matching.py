@@ -139,7 +139,7 @@ class RegretMatching(RegretMinimizer):
 
   @property
   def observe(self) -> StepKernel:
-    """A property that returns a kernel: the fastest one for these attributes."""
+    """The kernel that reads the utilities of an iteration: the fastest one for these attributes."""
     discounts = self.positive_discount, self.negative_discount, self.next_discount
     if discounts != (1.0, 1.0, 1.0) or self.prediction != 0.0:
       return weighted_regret_matching
