@@ -37,6 +37,8 @@ from spiel_cfr._numba.kernels import Kernel, inlined, kernel, with_checked_indic
 from spiel_cfr._numba.numba_internals import machine_code_address
 from spiel_cfr._numba.records import Packed, call, record_type
 
+# numba's own annotations don't cover it.
+_numba: Any = numba
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
@@ -98,13 +100,16 @@ class StepKernel(Kernel):
     Raises:
       ArgumentError: numba can't compile the kernel, or an index is beyond an array.
     """
-    signature = types.void(numba.typeof(record))
+    # In records, integers are uint64.
+    fields = (np.uint64(field) if isinstance(field, int) else field for field in record)
+    tried = self.record(*fields)
+    signature = types.void(_numba.typeof(tried))
     try:
-      with_checked_indices(self.function, signature)(record)
+      with_checked_indices(self.function, signature)(tried)
     except NumbaError as error:
       raise errors.ArgumentError(
         f"{self.__qualname__} can't be compiled: {_reason(error, self.record)}. {self.record.__name__} has the fields "
-        f"{', '.join(self.record._fields)}."
+        f"{', '.join(record._fields)}."
       ) from error
     except IndexError as error:
       raise errors.ArgumentError(

@@ -128,11 +128,9 @@ def try_block_kernel(kernel: Any, block: Block, actions: int, minimizer: Any) ->
     value=scratch.value,
     scratch=scratch.lines,
     parameters=block.parameters.copy(),
-    first=_ZERO,
-    stride=np.uint64(MOST_LANES),
-    infoset=_ZERO,
-    size=np.uint64(MOST_LANES),
-    actions=np.uint64(actions),
+    stride=MOST_LANES,
+    size=MOST_LANES,
+    actions=actions,
   )
   _checked(kernel).try_on(
     trial,
