@@ -18,13 +18,13 @@ from spiel_cfr.regret_minimizers import (
   block_kernel,
   expected_value,
   full,
-  lanes,
   load,
   normalize,
   parameter_rows,
   sequence,
   store,
   tolerance,
+  vector_starts,
   where_greater,
 )
 
@@ -35,14 +35,14 @@ _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "number of iterations", l
 @block_kernel
 def match(block: Block) -> None:
   regret, zero, share = block.action_state[0], full(0.0), full(block.parameters[1])
-  for i in lanes(block):
+  for i in vector_starts(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      updated = load(regret, row) + load(block.utility, row) - value
+      at = sequence(block, action, i)
+      updated = load(regret, at) + load(block.utility, at) - value
       positive = where_greater(updated, tie, updated, zero)
-      store(regret, row, where_greater(updated, tie, updated, share * updated))
-      store(block.strategy, row, positive)
+      store(regret, at, where_greater(updated, tie, updated, share * updated))
+      store(block.strategy, at, positive)
       total = total + positive
     normalize(block, i, total)
 

@@ -23,7 +23,7 @@ from spiel_cfr.games.openspiel import state_checks
 from spiel_cfr.games.openspiel.game_size import estimate_view
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
-from spiel_cfr.games.sequence_form.blocks import expected_value, lanes, sequence
+from spiel_cfr.games.sequence_form.blocks import expected_value, sequence, vector_starts
 from spiel_cfr.regret_minimizers import block_kernel
 from spiel_cfr.regret_minimizers.schedules import Power, Schedule
 from spiel_cfr.solving import choose_solver
@@ -157,11 +157,11 @@ def test_a_minimizer_must_be_one(kuhn: Any) -> None:
 @block_kernel
 def not_a_number(block: Any) -> None:
   """Uniform at first, then NaN."""
-  for i in lanes(block):
+  for i in vector_starts(block):
     expected_value(block, i)
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      store(block.strategy, row, load(block.strategy, row) * full(np.nan))
+      at = sequence(block, action, i)
+      store(block.strategy, at, load(block.strategy, at) * full(np.nan))
 
 
 class NotANumber(spiel_cfr.RegretMinimizer):

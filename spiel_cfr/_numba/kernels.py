@@ -38,6 +38,14 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
   return result
 
 
+@functools.cache
+def with_checked_indices(function: Callable[..., Any], signature: Any) -> Any:
+  """Returns a function, compiled for one signature, that raises IndexError at an index beyond an array."""
+  options = _OPTIONS | without_wrappers(python=True, kernels=False) | {"boundscheck": True}
+  with compiler_lock:
+    return cache.compiled(function, signature, options)
+
+
 class Kernel(abc.ABC):
   """Base class of kernels: functions that are compiled for one signature at their first use.
 

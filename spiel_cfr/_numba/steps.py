@@ -13,13 +13,17 @@ other. So an algorithm is a list of steps, and a feature that is not in use is a
 """
 
 import functools
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from numba import types
+from numba.core.errors import NumbaError
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import (
   COUNT_TABLE,
   COUNTS,
@@ -29,10 +33,12 @@ from spiel_cfr._numba.arrays import (
   Uint64s,
   described,
 )
-from spiel_cfr._numba.kernels import Kernel, inlined, kernel
+from spiel_cfr._numba.kernels import Kernel, inlined, kernel, with_checked_indices
 from spiel_cfr._numba.numba_internals import machine_code_address
 from spiel_cfr._numba.records import Packed, call, record_type
 
+# numba's own annotations don't cover it.
+_numba: Any = numba
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
@@ -83,6 +89,41 @@ class StepKernel(Kernel):
         f"{self.__qualname__}() takes a {self.record.__qualname__}, not {described(record)}"
       )
     return Step(self.of(dtype).address, Packed(record, dtype, inner))
+
+  def try_on(self, record: Any, advice: str) -> None:
+    """Runs a user's kernel once with checks of indices. A step has none: it would write into other memory.
+
+    Args:
+      record: the arguments, small arrays of the shapes that are promised to the kernel.
+      advice: the end of the message if an index is beyond an array, a sentence.
+
+    Raises:
+      ArgumentError: numba can't compile the kernel, or an index is beyond an array.
+    """
+    # In records, integers are uint64.
+    fields = (np.uint64(field) if isinstance(field, int) else field for field in record)
+    tried = self.record(*fields)
+    signature = types.void(_numba.typeof(tried))
+    try:
+      with_checked_indices(self.function, signature)(tried)
+    except NumbaError as error:
+      raise errors.ArgumentError(
+        f"{self.__qualname__} can't be compiled: {_reason(error, self.record)}. {self.record.__name__} has the fields "
+        f"{', '.join(record._fields)}."
+      ) from error
+    except IndexError as error:
+      raise errors.ArgumentError(
+        f"{self.__qualname__} reads or writes beyond an array of its {self.record.__name__}. {advice}"
+      ) from error
+
+
+def _reason(error: Exception, record: Any) -> str:
+  """Returns the sentence and the line of code in numba's error about a function of a record."""
+  text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+  sentences = [line for line in text.splitlines() if line and not line.startswith("Failed in")]
+  reason = re.sub(rf"{record.__name__}\(.*\)", record.__name__, sentences[0]).rstrip(".")
+  place = re.search(r'File "(.*)", line (\d+)', text)
+  return f"{reason} ({place[1]}, line {place[2]})" if place else reason
 
 
 def step(record: type, *, single: bool = True) -> Callable[[Callable[[Any], None]], StepKernel]:

@@ -89,8 +89,8 @@ class Averaging:
       of sums, to which the first is added now and then, at about a tenth of the cost of an iteration.
     correlated: whether to keep the sums that `coarse_correlated_gap` reads. With more than two players they take a
       third array, to which every iteration adds a vector. They need simultaneous updates and `counted` = "before".
-    rule: the rule that updates the average; None for the weighted sum. An average by a rule is neither tapered nor
-      correlated, and does not count the strategies "faced".
+    rule: a rule of a user that updates the average; None for the weighted sum, which all solvers of the library use.
+      An average by a rule is neither tapered nor correlated, and does not count the strategies "faced".
 
   Raises:
     ArgumentError: the power is not a finite number, or negative; `counted` has another value; `rule` is no

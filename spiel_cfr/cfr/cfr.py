@@ -8,14 +8,16 @@ To follow the code from `CFRPlusSolver(game).run(1)` to the line that adds a reg
 
     cfr.cfr                              `CFRPlusSolver`, `FullWidthSolver._iterate`: the configuration, and the loop
     cfr.loops.loop                       `WholeGameLoop.advance`, `Loop.update_chain`: an iteration as a list of steps
+    _numba.steps                         `Chain.repeat`, `repeat_chain`: compiled code that runs the list many times
     games.sequence_form.tree_passes      `backward_pass`, `forward_pass`: steps that visit a player's infosets
     regret_minimizers.regret_matching    `regret_matching_plus`: regrets and the next strategy at an infoset
     games.sequence_form.blocks           `expected_value`, `tolerance`, `normalize`: the functions that it calls
+    _numba.simd                          `load`, `store`, `where_greater`: arithmetic on vectors of eight infosets
 
 `Solver.run` calls `FullWidthSolver._advance` repeatedly, each time for about a tenth of a second. `make_loop` picks
 `WholeGameLoop`, unless the game is in parts. These modules are beside the path:
 
-    games.payoffs                        the gradient, which is the first step of an update
+    games.payoffs                        `Payoff.gradient_step`: the gradient, which is the first step of an update
     cfr.iteration_schedule               the averaging weights and the minimizer's parameters of each iteration
     cfr.loops.arrays                     the arrays that steps read and write
     games.compiled.trunk_and_subtrees    a game in parts; a whole game is one part, with one `Visit` for each player
@@ -100,8 +102,16 @@ class FullWidthSolver(FullWidthBase):
 
   def _advance(self, count: int) -> None:
     self._iterate(count)
+    arrays, rule = self._runtime.loop.arrays, self.averaging.rule
+    if rule is not None:
+      least = min(arrays.weight_sum(player).item() for player in arrays.part_steps.players)
+      if least < 0.0:
+        raise errors.ArgumentError(
+          f"After {self.iteration:,} iterations {type(rule).__name__} has made the first element of `sums` {least:zg}. "
+          "The average policy is `sums` divided by this element, so it must be positive."
+        )
     # The backward pass carries a number that is not finite up to the root.
-    values = self._runtime.loop.arrays.root_values()
+    values = arrays.root_values()
     if not all(map(math.isfinite, values)):
       raise errors.NotFiniteError(
         f"After {self.iteration:,} iterations the value of the game is {values} for its players: the "

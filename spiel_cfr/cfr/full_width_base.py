@@ -87,7 +87,7 @@ class FullWidthBase(WarmStartMixin, Solver):
   def sums(self) -> AnyFloats:
     """Returns a multiple of the average policy in sequence form; the current policy before the first iteration."""
     state = self.complete_state()
-    return state.sums() if state.cumulative[0] else self.current_sequence_form()
+    return state.sums() if state.total_weight else self.current_sequence_form()
 
   def current_probabilities(self) -> Float64s:
     strategy = self.complete_state().strategy

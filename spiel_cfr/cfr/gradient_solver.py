@@ -1,4 +1,7 @@
-"""Base class of solvers that compute gradients and take steps in sequence form, such as first-order methods."""
+"""Base class of solvers that compute gradients and take steps in sequence form: first-order methods and EFR.
+
+It is not part of CFR, whose gradients are in `games.payoffs` and whose iterations are in `cfr.loops`.
+"""
 
 import abc
 import copy

@@ -15,8 +15,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import as_weights, evaluated
 
-# Parameters are computed in tables. The smallest size of a table in iterations, and the largest, unless the caller asks
-# for more.
+# Parameters are computed in tables of at least and at most this many iterations, unless the caller asks for more.
 _FEWEST, _MOST = 64, 512
 # Iterations between two additions to the tapered sums: at least 4, and at least 1/32 of the iterations of the average.
 _LEAST_BETWEEN_ADDITIONS = 4
@@ -50,7 +49,7 @@ class IterationSchedule:
     done = int(state.counts[0])
     iterations = np.arange(1, count + 1) + done
     parameters = self._next_parameters(done, count)
-    weights = self.weights_of(iterations - state.average_start, float(state.cumulative[0]))
+    weights = self.weights_of(iterations - state.average_start, state.total_weight)
     players = len(self._after)
     result = np.zeros((count, 2 * players + 1 + parameters.shape[1]))
     # Each player's weights before and after its update.
@@ -83,8 +82,8 @@ class IterationSchedule:
     """
     first = done - self._table_start
     if not 0 <= first <= len(self._table) - count:
-      rows = count if not count or count > _MOST else max(count, _FEWEST, min(done, _MOST))
-      iterations, rule = np.arange(1, rows + 1) + done, self._averaging.rule
+      iterations = np.arange(1, _table_rows(done, count) + 1) + done
+      rule = self._averaging.rule
       self._table = self.minimizer_parameters(iterations)
       if rule is not None:
         self._table = np.hstack([self._table, self._parameters_of(rule, iterations)])
@@ -120,6 +119,13 @@ class IterationSchedule:
         f"`parameters` of {source} returns NaN for the next {len(parameters):,} iterations. If one of its schedules "
         "ends before that, stop there."
       )
+
+
+def _table_rows(done: int, count: int) -> int:
+  """Returns the length of a table of parameters: `count`, or more if the solver has run for long and may go on."""
+  if count == 0 or count > _MOST:
+    return count
+  return max(count, _FEWEST, min(done, _MOST))
 
 
 def taper_factors(count: int, iteration: int, last: int, start: int) -> Float64s:

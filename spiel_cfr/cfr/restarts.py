@@ -220,7 +220,7 @@ class Restarted(WarmStartMixin, Solver):
     """Yields multiples of the current strategies, of the plain average, and of the tapered average."""
     solver = self._runtime.solver
     yield solver.current_sequence_form()
-    if solver.state.cumulative[0]:
+    if solver.state.total_weight:
       yield solver.state.cumulative
       yield solver.sums()
 

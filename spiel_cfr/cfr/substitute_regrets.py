@@ -82,8 +82,8 @@ def substitute(block: Block) -> None:
       value = higher
     block.value[i] = value
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      regret[row] = block.utility[row] - value
+      at = sequence(block, action, i)
+      regret[at] = block.utility[at] - value
 
 
 @block_kernel
@@ -94,9 +94,9 @@ def proportional(block: Block) -> None:
     weight = rho * np.sqrt(block.infoset_state[_WEIGHT, block.infoset + i] * payoff_range)
     value = -np.inf
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      block.action_state[0, row] = weight * block.strategy[row]
-      value = max(value, block.utility[row] - block.action_state[0, row])
+      at = sequence(block, action, i)
+      block.action_state[0, at] = weight * block.strategy[at]
+      value = max(value, block.utility[at] - block.action_state[0, at])
     block.value[i] = value
 
 

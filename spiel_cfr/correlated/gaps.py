@@ -367,6 +367,7 @@ def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
       "averaging=Averaging(correlated=True) and alternating_updates=False, or take EFRSolver."
     )
   game, state = solver.compiled_game, solver.state_dict()
+  # `FullWidthState.total_weight`.
   total = float(state["cumulative"][0])
   if not total:
     raise errors.ArgumentError(f"{solver!r} has played nothing yet. Run it first.")

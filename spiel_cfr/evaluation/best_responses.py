@@ -10,14 +10,14 @@ import numpy as np
 from spiel_cfr._numba.records import Doubles, Line
 from spiel_cfr._numba.simd import full, load, store, where_greater
 from spiel_cfr._numba.steps import step
-from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, lanes, sequence
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence, vector_starts
 from spiel_cfr.games.sequence_form.tree_passes import Tree, group_at
 
 
 @block_kernel
 def take_best(block: Block) -> None:
   """Computes the value of a best response at each infoset: value = max_a utility."""
-  for i in lanes(block):
+  for i in vector_starts(block):
     best = full(-np.inf)
     for action in range(block.actions):
       worth = load(block.utility, sequence(block, action, i))

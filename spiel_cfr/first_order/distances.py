@@ -44,7 +44,7 @@ from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
 from spiel_cfr.first_order.responses import player_trees
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, lanes, sequence
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence, vector_starts
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.regret_minimizers.regularizers import (
   Regularizer,
@@ -72,26 +72,26 @@ def prox_entropy(block: Block) -> None:
   source, target = block.action_state[_CENTER], block.action_state[_RESULT]
   tops, totals, least = block.scratch[_TOP], block.scratch[_TOTAL], full(least_exponent(block))
   scale = full(block.parameters[_SCALE])
-  for i in lanes(block):
+  for i in vector_starts(block):
     share = full(1.0) / (scale * load(block.infoset_state[0], block.infoset + i))
     top, total = full(-np.inf), full(0.0)
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      score = load(source, row) + load(block.utility, row) * share
-      store(target, row, score)
+      at = sequence(block, action, i)
+      score = load(source, at) + load(block.utility, at) * share
+      store(target, at, score)
       top = where_greater(score, top, score, top)
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      score = load(target, row) - top
+      at = sequence(block, action, i)
+      score = load(target, at) - top
       weight = exponential(where_greater(score, least, score, least))
-      store(block.strategy, row, weight)
+      store(block.strategy, at, weight)
       total = total + weight
     store(tops, i, top)
     store(totals, i, total)
     share = full(1.0) / total
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      store(block.strategy, row, load(block.strategy, row) * share)
+      at = sequence(block, action, i)
+      store(block.strategy, at, load(block.strategy, at) * share)
   for i in range(block.size):
     tops[i] += np.log(totals[i])
     block.value[i] = block.parameters[_SCALE] * block.infoset_state[0, block.infoset + i] * tops[i]
@@ -106,21 +106,21 @@ def prox_euclidean(block: Block) -> None:
   """Strategy = projection of z + g / (mu b) on the simplex. `action_state` has the probabilities z and the result."""
   source, target = block.action_state[_CENTER], block.action_state[_RESULT]
   strategy, half = block.strategy, full(0.5)
-  for i in lanes(block):
+  for i in vector_starts(block):
     weight = full(block.parameters[_SCALE]) * load(block.infoset_state[0], block.infoset + i)
     share, top, value = full(1.0) / weight, full(-np.inf), full(0.0)
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      score = load(source, row) + load(block.utility, row) * share
-      store(strategy, row, score)
+      at = sequence(block, action, i)
+      score = load(source, at) + load(block.utility, at) * share
+      store(strategy, at, score)
       top = where_greater(score, top, score, top)
     project_shifted(block, i, strategy, top)
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      probability = load(strategy, row)
-      change = probability - load(source, row)
-      value = value + probability * load(block.utility, row) - half * weight * change * change
-      store(target, row, probability)
+      at = sequence(block, action, i)
+      probability = load(strategy, at)
+      change = probability - load(source, at)
+      value = value + probability * load(block.utility, at) - half * weight * change * change
+      store(target, at, probability)
     store(block.value, i, value)
 
 

@@ -5,10 +5,10 @@ from spiel_cfr.games.sequence_form.blocks import (
   Block,
   block_kernel,
   expected_value,
-  lanes,
   normalize,
   sequence,
   tolerance,
+  vector_starts,
 )
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
 from spiel_cfr.regret_minimizers.asymmetric_matching import AsymmetricMatching
@@ -42,12 +42,12 @@ __all__ = [
   "block_kernel",
   "expected_value",
   "full",
-  "lanes",
   "load",
   "normalize",
   "parameter_rows",
   "sequence",
   "store",
   "tolerance",
+  "vector_starts",
   "where_greater",
 ]

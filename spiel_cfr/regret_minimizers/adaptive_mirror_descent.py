@@ -28,9 +28,9 @@ from spiel_cfr.games.sequence_form.blocks import (
   Block,
   block_kernel,
   expected_value,
-  lanes,
   sequence,
   tolerance,
+  vector_starts,
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.regularizers import project_shifted
@@ -47,18 +47,18 @@ _STEPS, _SQUARES, _TOLERANCES = 0, 1, 2
 def step_from(block: Block, center: AnyFloats, target: AnyFloats, rate: float) -> None:
   """Target = projection of center + rate / sqrt(V) * utility on the simplex, for all infosets of a block."""
   steps, tolerances = block.scratch[_STEPS], block.scratch[_TOLERANCES]
-  for i in lanes(block):
+  for i in vector_starts(block):
     store(tolerances, i, tolerance(block, i))
   for i in range(block.size):
     root_error = np.sqrt(block.infoset_state[0, block.infoset + i])
     # Rounding errors must not set the scale of the steps.
     steps[i] = rate / root_error if root_error > tolerances[i] else 0.0
-  for i in lanes(block):
+  for i in vector_starts(block):
     step, top = load(steps, i), full(-np.inf)
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      score = load(center, row) + step * load(block.utility, row)
-      store(target, row, score)
+      at = sequence(block, action, i)
+      score = load(center, at) + step * load(block.utility, at)
+      store(target, at, score)
       top = where_greater(score, top, score, top)
     project_shifted(block, i, target, top)
 
@@ -68,16 +68,16 @@ def observe_adaptive(block: Block) -> None:
   """V = d^2 V + |P(utility - prediction)|^2;  z = projection of z + step * utility."""
   center, predicted = block.action_state[_CENTER], block.action_state[_PREDICTIONS]
   squares, share = block.scratch[_SQUARES], full(1.0 / block.actions)
-  for i in lanes(block):
+  for i in vector_starts(block):
     expected_value(block, i)
     mean = square = full(0.0)
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      mean = mean + (load(block.utility, row) - load(predicted, row))
+      at = sequence(block, action, i)
+      mean = mean + (load(block.utility, at) - load(predicted, at))
     mean = mean * share
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      error = load(block.utility, row) - load(predicted, row) - mean
+      at = sequence(block, action, i)
+      error = load(block.utility, at) - load(predicted, at) - mean
       square = square + error * error
     store(squares, i, square)
   for i in range(block.size):
@@ -94,21 +94,21 @@ def predict_adaptive(block: Block) -> None:
   center, predicted = block.action_state[_CENTER], block.action_state[_PREDICTIONS]
   rate = block.parameters[_FACTOR] * block.parameters[_PREDICTION]
   step_from(block, center, block.strategy, rate)
-  for i in lanes(block):
+  for i in vector_starts(block):
     expected_value(block, i)
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      store(predicted, row, load(block.utility, row))
+      at = sequence(block, action, i)
+      store(predicted, at, load(block.utility, at))
 
 
 @block_kernel
 def resume_adaptive(block: Block) -> None:
   """Z = strategy. V and the last prediction stay."""
   center = block.action_state[_CENTER]
-  for i in lanes(block):
+  for i in vector_starts(block):
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      store(center, row, load(block.strategy, row))
+      at = sequence(block, action, i)
+      store(center, at, load(block.strategy, at))
 
 
 @dataclasses.dataclass(frozen=True)

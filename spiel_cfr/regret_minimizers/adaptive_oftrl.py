@@ -38,8 +38,8 @@ from spiel_cfr.games.sequence_form.blocks import (
   Block,
   block_kernel,
   expected_value,
-  lanes,
   sequence,
+  vector_starts,
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import (
   RegretMinimizer,
@@ -73,24 +73,24 @@ def add_errors(block: Block) -> None:
   regret, predicted = block.action_state[_REGRETS], block.action_state[_PREDICTIONS]
   weight, euclidean = full(block.parameters[_WEIGHT]), block.parameters[_EUCLIDEAN] != 0.0
   half, share = full(0.5), full(1.0 / block.actions)
-  for i in lanes(block):
+  for i in vector_starts(block):
     value = expected_value(block, i)
     high, low, mean = full(-np.inf), full(np.inf), full(0.0)
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      utility = load(block.utility, row)
-      error = utility - load(predicted, row)
+      at = sequence(block, action, i)
+      utility = load(block.utility, at)
+      error = utility - load(predicted, at)
       high = where_greater(error, high, error, high)
       low = where_greater(error, low, low, error)
       mean = mean + error * share
-      store(regret, row, load(regret, row) + weight * (utility - value))
+      store(regret, at, load(regret, at) + weight * (utility - value))
     norm = (high - low) * half
     square = norm * norm
     if euclidean:
       square = full(0.0)
       for action in range(block.actions):
-        row = sequence(block, action, i)
-        error = load(block.utility, row) - load(predicted, row) - mean
+        at = sequence(block, action, i)
+        error = load(block.utility, at) - load(predicted, at) - mean
         square = square + error * error
     store(block.scratch[_SQUARES], i, square)
   squared_weight = block.parameters[_WEIGHT] * block.parameters[_WEIGHT]
@@ -130,9 +130,9 @@ def resume_at_center(block: Block) -> None:
   for action in range(block.actions):
     first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
-      row = first + i
-      centers[row] = gradient_at(block.strategy[row], euclidean, least)
-      regret[row] = 0.0
+      at = first + i
+      centers[at] = gradient_at(block.strategy[at], euclidean, least)
+      regret[at] = 0.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

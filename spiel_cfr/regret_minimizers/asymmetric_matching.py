@@ -24,10 +24,10 @@ from spiel_cfr.games.sequence_form.blocks import (
   Block,
   block_kernel,
   expected_value,
-  lanes,
   normalize,
   sequence,
   tolerance,
+  vector_starts,
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.resume_matching import resume_regret_matching
@@ -45,19 +45,19 @@ def match_asymmetrically(block: Block) -> None:
   regret, last_added, scratch = block.action_state[0], block.action_state[1], block.scratch
   zero, most = full(0.0), block.parameters[_MOST]
   weight, next_weight = full(block.parameters[_WEIGHT]), full(block.parameters[_NEXT_WEIGHT])
-  for i in lanes(block):
+  for i in vector_starts(block):
     value, tie = expected_value(block, i), tolerance(block, i)
     squared_error = squared_move = zero
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      before, added = load(regret, row), load(block.utility, row) - value
+      at = sequence(block, action, i)
+      before, added = load(regret, at), load(block.utility, at) - value
       updated = before + weight * added
       updated = where_greater(updated, tie, updated, zero)
-      error, move = added - load(last_added, row), updated - before
+      error, move = added - load(last_added, at), updated - before
       squared_error = squared_error + error * error
       squared_move = squared_move + move * move
-      store(regret, row, updated)
-      store(last_added, row, added)
+      store(regret, at, updated)
+      store(last_added, at, added)
     store(scratch[_ERRORS], i, squared_error)
     store(scratch[_MOVES], i, squared_move)
   for i in range(block.size):
@@ -67,14 +67,14 @@ def match_asymmetrically(block: Block) -> None:
     block.infoset_state[0, infoset], block.infoset_state[1, infoset] = errors, moves
     asymmetry = np.sqrt(errors / moves) if errors < most * most * moves else most
     scratch[_PREDICTION_WEIGHTS, i] = 1.0 / (1.0 + asymmetry)
-  for i in lanes(block):
+  for i in vector_starts(block):
     prediction_weight = load(scratch[_PREDICTION_WEIGHTS], i)
     tie, total = tolerance(block, i), zero
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      score = next_weight * load(regret, row) + prediction_weight * load(last_added, row)
+      at = sequence(block, action, i)
+      score = next_weight * load(regret, at) + prediction_weight * load(last_added, at)
       score = where_greater(score, tie, score, zero)
-      store(block.strategy, row, score)
+      store(block.strategy, at, score)
       total = total + score
     normalize(block, i, total)
 

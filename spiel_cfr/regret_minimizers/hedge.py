@@ -37,15 +37,15 @@ def drop_smallest(block: Block, most: float) -> None:
     dropped = 0.0
     # One action fewer than there are, so that the largest probability stays.
     for _ in range(_ONE, block.actions):
-      smallest, smallest_row = np.inf, sequence(block, np.uint64(0), i)
+      smallest, smallest_at = np.inf, sequence(block, np.uint64(0), i)
       for action in range(block.actions):
-        row = sequence(block, action, i)
-        probability = block.strategy[row]
+        at = sequence(block, action, i)
+        probability = block.strategy[at]
         if 0.0 < probability < smallest:
-          smallest, smallest_row = probability, row
+          smallest, smallest_at = probability, at
       if dropped + smallest > most:
         break
-      block.strategy[smallest_row] = 0.0
+      block.strategy[smallest_at] = 0.0
       dropped += smallest
     if dropped > 0.0:
       total = 0.0

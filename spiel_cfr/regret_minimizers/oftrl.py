@@ -24,8 +24,8 @@ from spiel_cfr.games.sequence_form.blocks import (
   Block,
   block_kernel,
   expected_value,
-  lanes,
   sequence,
+  vector_starts,
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.regularizers import (
@@ -46,11 +46,11 @@ _STEPS = 0
 def add_regrets(block: Block) -> None:
   """Value = <strategy, utility>;  regret += utility - value, for all infosets of a block."""
   regret = block.action_state[0]
-  for i in lanes(block):
+  for i in vector_starts(block):
     value = expected_value(block, i)
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      store(regret, row, load(regret, row) + load(block.utility, row) - value)
+      at = sequence(block, action, i)
+      store(regret, at, load(regret, at) + load(block.utility, at) - value)
 
 
 @inlined

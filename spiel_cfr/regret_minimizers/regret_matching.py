@@ -26,10 +26,10 @@ from spiel_cfr.games.sequence_form.blocks import (
   Block,
   block_kernel,
   expected_value,
-  lanes,
   normalize,
   sequence,
   tolerance,
+  vector_starts,
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import (
   RegretMinimizer,
@@ -49,14 +49,14 @@ from spiel_cfr.regret_minimizers.schedules import (
 def regret_matching(block: Block) -> None:
   """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0). Up to `tie`, regrets count as 0."""
   regret, zero = block.action_state[0], full(0.0)
-  for i in lanes(block):
+  for i in vector_starts(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      updated = load(regret, row) + load(block.utility, row) - value
+      at = sequence(block, action, i)
+      updated = load(regret, at) + load(block.utility, at) - value
       positive = where_greater(updated, tie, updated, zero)
-      store(regret, row, updated)
-      store(block.strategy, row, positive)
+      store(regret, at, updated)
+      store(block.strategy, at, positive)
       total = total + positive
     normalize(block, i, total)
 
@@ -65,14 +65,14 @@ def regret_matching(block: Block) -> None:
 def regret_matching_plus(block: Block) -> None:
   """Regret = max(regret + utility - value, 0);  strategy = regret / sum of regret. Regrets up to `tie` become 0."""
   regret, zero = block.action_state[0], full(0.0)
-  for i in lanes(block):
+  for i in vector_starts(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      updated = load(regret, row) + load(block.utility, row) - value
+      at = sequence(block, action, i)
+      updated = load(regret, at) + load(block.utility, at) - value
       positive = where_greater(updated, tie, updated, zero)
-      store(regret, row, positive)
-      store(block.strategy, row, positive)
+      store(regret, at, positive)
+      store(block.strategy, at, positive)
       total = total + positive
     normalize(block, i, total)
 
@@ -89,17 +89,17 @@ def weighted_regret_matching(block: Block) -> None:
   of_positive, of_negative = full(block.parameters[_POSITIVE]), full(block.parameters[_NEGATIVE])
   keep_negative = full(block.parameters[_KEEP_NEGATIVE])
   next_discount, weight = full(block.parameters[_NEXT]), full(block.parameters[_PREDICTION])
-  for i in lanes(block):
+  for i in vector_starts(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      before, added = load(regret, row), load(block.utility, row) - value
+      at = sequence(block, action, i)
+      before, added = load(regret, at), load(block.utility, at) - value
       updated = before * where_greater(before, tie, of_positive, of_negative) + added
       updated = updated * where_greater(updated, tie, one, keep_negative)
-      store(regret, row, updated)
+      store(regret, at, updated)
       score = next_discount * updated + weight * added
       score = where_greater(score, tie, score, zero)
-      store(block.strategy, row, score)
+      store(block.strategy, at, score)
       total = total + score
     normalize(block, i, total)
 
@@ -139,7 +139,7 @@ class RegretMatching(RegretMinimizer):
 
   @property
   def observe(self) -> StepKernel:
-    """A property that returns a kernel: the fastest one for these attributes."""
+    """The kernel that reads the utilities of an iteration: the fastest one for these attributes."""
     discounts = self.positive_discount, self.negative_discount, self.next_discount
     if discounts != (1.0, 1.0, 1.0) or self.prediction != 0.0:
       return weighted_regret_matching

@@ -59,7 +59,7 @@ class RegretMinimizer(abc.ABC):
   @property
   @abc.abstractmethod
   def observe(self) -> StepKernel:
-    """A property that returns the kernel that reads the utilities of an iteration; see the docstring of the module."""
+    """The kernel that reads the utilities of an iteration; see the docstring of the module."""
 
   @property
   def predict(self) -> StepKernel | None:

@@ -17,7 +17,7 @@ from spiel_cfr._numba import simd
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.simd import add_multiple, full, load, store, where_greater
-from spiel_cfr.games.sequence_form.blocks import Block, lanes, sequence
+from spiel_cfr.games.sequence_form.blocks import Block, sequence, vector_starts
 
 Regularizer: TypeAlias = Literal["entropy", "euclidean"]
 
@@ -109,9 +109,9 @@ def project(strategy: AnyFloats, first: int, stride: int, actions: int) -> None:
     if not raised:
       break
   for action in range(actions):
-    row = first + action * stride
-    left = load(strategy, row) - threshold
-    store(strategy, row, where_greater(left, zero, left, zero))
+    at = first + action * stride
+    left = load(strategy, at) - threshold
+    store(strategy, at, where_greater(left, zero, left, zero))
 
 
 @inlined
@@ -126,9 +126,9 @@ def project_shifted(block: Block, i: int, scores: AnyFloats, top: Any) -> None:
   """
   least = full(-1.0)
   for action in range(block.actions):
-    row = sequence(block, action, i)
-    shifted = load(scores, row) - top
-    store(scores, row, where_greater(shifted, least, shifted, least))
+    at = sequence(block, action, i)
+    shifted = load(scores, at) - top
+    store(scores, at, where_greater(shifted, least, shifted, least))
   project(scores, block.first + i, block.stride, block.actions)
 
 
@@ -137,15 +137,15 @@ def normalize_exponentials(block: Block, i: int) -> Any:
   """Strategy = exp(strategy) / sum of exp(strategy) for vector i, with entries from -708 to 0. Returns its value."""
   total = value = full(0.0)
   for action in range(block.actions):
-    row = sequence(block, action, i)
-    weight = exponential(load(block.strategy, row))
-    store(block.strategy, row, weight)
+    at = sequence(block, action, i)
+    weight = exponential(load(block.strategy, at))
+    store(block.strategy, at, weight)
     total = total + weight
-    value = value + weight * load(block.utility, row)
+    value = value + weight * load(block.utility, at)
   share = full(1.0) / total
   for action in range(block.actions):
-    row = sequence(block, action, i)
-    store(block.strategy, row, load(block.strategy, row) * share)
+    at = sequence(block, action, i)
+    store(block.strategy, at, load(block.strategy, at) * share)
   return value * share
 
 
@@ -176,27 +176,27 @@ def play_regularized_leader(
   regret, strategy, multiple, zero = block.action_state[0], block.strategy, full(factor), full(0.0)
   # Scores this far below the largest, or farther, have probability 0 (euclidean) or almost 0 (entropy).
   least = full(-1.0 if euclidean else least_exponent(block))
-  for i in lanes(block):
+  for i in vector_starts(block):
     top, step = full(-np.inf), load(steps, i) * multiple
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      score = add_multiple(load(regret, row), load(block.utility, row), weight)
+      at = sequence(block, action, i)
+      score = add_multiple(load(regret, at), load(block.utility, at), weight)
       if centered:
         # With a step of 0, all actions have the same score, whatever the center.
         inverse = where_greater(step, zero, full(1.0) / step, zero)
-        score = score + load(block.action_state[2], row) * inverse
-      store(strategy, row, score)
+        score = score + load(block.action_state[2], at) * inverse
+      store(strategy, at, score)
       top = where_greater(score, top, score, top)
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      score = step * (load(strategy, row) - top)
-      store(strategy, row, where_greater(score, least, score, least))
+      at = sequence(block, action, i)
+      score = step * (load(strategy, at) - top)
+      store(strategy, at, where_greater(score, least, score, least))
     if euclidean:
       project(strategy, block.first + i, block.stride, block.actions)
       total = full(0.0)
       for action in range(block.actions):
-        row = sequence(block, action, i)
-        total = total + load(strategy, row) * load(block.utility, row)
+        at = sequence(block, action, i)
+        total = total + load(strategy, at) * load(block.utility, at)
     else:
       total = normalize_exponentials(block, i)
     store(value, i, total)

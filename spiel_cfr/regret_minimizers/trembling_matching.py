@@ -24,8 +24,8 @@ from spiel_cfr.games.sequence_form.blocks import (
   Block,
   block_kernel,
   expected_value,
-  lanes,
   sequence,
+  vector_starts,
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.resume_matching import resume_regret_matching
@@ -45,7 +45,7 @@ def match_trembling(block: Block) -> None:
   tremble, next_tremble = block.parameters[TREMBLE], block.parameters[NEXT_TREMBLE]
   inverse_steady = full(1.0 / (1.0 - tremble))
   share = full(1.0 / block.actions)
-  for i in lanes(block):
+  for i in vector_starts(block):
     value, mean, largest = expected_value(block, i), zero, zero
     for action in range(block.actions):
       utility = load(block.utility, sequence(block, action, i))
@@ -56,19 +56,19 @@ def match_trembling(block: Block) -> None:
     steady_value = (value - full(tremble) * mean) * inverse_steady
     tie, total = largest * full(block.parameters[TOLERANCE]), zero
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      updated = load(regret, row) + load(block.utility, row) - steady_value
+      at = sequence(block, action, i)
+      updated = load(regret, at) + load(block.utility, at) - steady_value
       positive = where_greater(updated, tie, updated, zero)
-      store(regret, row, positive)
-      store(block.strategy, row, positive)
+      store(regret, at, positive)
+      store(block.strategy, at, positive)
       total = total + positive
     # 1 where no regret is positive, so that sigma is uniform; 0 elsewhere.
     is_uniform = where_greater(total, zero, zero, full(1.0))
     factor = full(1.0 - next_tremble) / (total + is_uniform)
     constant = full(next_tremble) * share + is_uniform * full(1.0 - next_tremble) * share
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      store(block.strategy, row, load(block.strategy, row) * factor + constant)
+      at = sequence(block, action, i)
+      store(block.strategy, at, load(block.strategy, at) * factor + constant)
 
 
 @dataclasses.dataclass(frozen=True)

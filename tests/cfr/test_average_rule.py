@@ -120,6 +120,33 @@ def test_invalid_parameters_of_rules_are_named():
       solver.run(1)
 
 
+class NoParameters(AverageRule):
+  add = add_or_restart
+
+
+@average_kernel
+def subtract(average):
+  for i in range(average.sums.shape[0]):
+    average.sums[i] -= average.sequence_form[i]
+
+
+class NegativeSums(AverageRule):
+  add = subtract
+
+
+@pytest.mark.parametrize(
+  ("rule", "match"),
+  [
+    (NoParameters(), "`parameters` of NoParameters returns 0 numbers"),
+    (NegativeSums(), "NegativeSums has made the first element of `sums` -"),
+  ],
+)
+def test_kernels_that_read_too_many_parameters_or_make_negative_sums_are_named(rule, match):
+  solver = FullWidthSolver("kuhn_poker", RegretMatching.plus(), averaging=Averaging(rule=rule))
+  with pytest.raises(errors.ArgumentError, match=match):
+    solver.run(1)
+
+
 class NoRule(AverageRule):
   add = spiel_cfr.regret_minimizers.block_kernel(lambda block: None)
 

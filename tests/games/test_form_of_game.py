@@ -8,14 +8,20 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr._numba.records import Count, DoubleTable, Indices, Line
-from spiel_cfr._numba.steps import step
 from spiel_cfr.games import game_from_arrays
-from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.games.compiled.infosets import Infosets
-from spiel_cfr.games.payoffs.payoff import Payoff
-from spiel_cfr.games.payoffs.utility_bounds import Leaves
-from spiel_cfr.games.sequence_form.treeplex import build_treeplex
+from spiel_cfr.games.own_forms import (
+  CompiledGame,
+  Count,
+  DoubleTable,
+  GameFacts,
+  Indices,
+  Infosets,
+  Leaves,
+  Line,
+  Payoff,
+  build_treeplex,
+  step,
+)
 
 
 class _MatrixGradient(NamedTuple):
@@ -60,7 +66,7 @@ class _Matrix(Payoff):
     return Leaves(own, others[None], payoffs[payoffs != 0])
 
 
-class MatrixGame(spiel_cfr.CompiledGame):
+class MatrixGame(CompiledGame):
   """A zero-sum matrix game; `payoffs` are those of player 0."""
 
   def __init__(self, payoffs):
@@ -125,6 +131,6 @@ def test_solvers_take_a_form_of_a_user():
 def test_what_a_form_does_not_have_is_refused():
   game, _ = _pair()
   assert repr(game) == "<MatrixGame matrix: 1 + 1 infosets>"
-  for use in (lambda: game.view, lambda: game.save("x.npz")):
-    with pytest.raises(errors.UnsupportedGameError):
+  for name, use in (("view", lambda: game.view), ("save", lambda: game.save("x.npz"))):
+    with pytest.raises(errors.UnsupportedGameError, match=f"MatrixGame has no `{name}`"):
       use()

@@ -14,7 +14,7 @@ from scipy import optimize
 import spiel_cfr
 from spiel_cfr import TabularCFRSolver, errors, policies
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, gradients
-from spiel_cfr.games.sequence_form.blocks import block_kernel, expected_value, lanes
+from spiel_cfr.games.sequence_form.blocks import block_kernel, expected_value, vector_starts
 from spiel_cfr.parametric_games import kuhn_bets, leduc_bets, linear_game, optimize_parameters
 
 
@@ -130,12 +130,12 @@ def test_the_envelope_is_the_difference_of_linear_programs(seed):
 @block_kernel
 def take_value(block):
   """The value of an infoset is that of its strategy; state = utility - value."""
-  for i in lanes(block):
+  for i in vector_starts(block):
     expected_value(block, i)
   for action in range(block.actions):
     for i in range(block.size):
-      row = block.first + action * block.stride + i
-      block.action_state[0, row] = block.utility[row] - block.value[i]
+      at = block.first + action * block.stride + i
+      block.action_state[0, at] = block.utility[at] - block.value[i]
 
 
 @pytest.mark.parametrize("seed", [2, 4])

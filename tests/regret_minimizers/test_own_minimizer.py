@@ -10,6 +10,7 @@ import pytest
 import spiel_cfr
 from spiel_cfr import RegretMinimizer, errors
 from spiel_cfr.games.sequence_form.tree_passes import forward_pass
+from spiel_cfr.regret_minimizers import block_kernel
 from spiel_cfr.regret_minimizers.regret_matching import regret_matching
 
 _EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
@@ -47,6 +48,76 @@ def test_other_kernels_are_refused(wrong):
   solver = spiel_cfr.FullWidthSolver("kuhn_poker", Wrong())
   with pytest.raises(errors.ArgumentError, match="not a block kernel"):
     solver.run(1)
+
+
+@block_kernel
+def _reads_second_line(block):
+  for i in range(block.size):
+    block.value[i] = block.action_state[1, block.first + i]
+
+
+@block_kernel
+def _reads_infoset_state(block):
+  for i in range(block.size):
+    block.value[i] = block.infoset_state[0, block.infoset + i]
+
+
+@block_kernel
+def _reads_parameters(block):
+  for i in range(block.size):
+    block.value[i] = block.parameters[3]
+
+
+@block_kernel
+def _reads_beyond_actions(block):
+  for i in range(block.size):
+    block.value[i] = block.utility[block.first + block.actions * block.stride + i]
+
+
+@pytest.mark.parametrize("name", ["observe", "predict", "resume"])
+@pytest.mark.parametrize(
+  ("kernel", "match"),
+  [
+    (_reads_second_line, "Own has action_lines = 1 "),
+    (_reads_infoset_state, "infoset_lines = 0 "),
+    (_reads_parameters, "1 `parameters`"),
+    (_reads_beyond_actions, "_reads_beyond_actions reads or writes beyond an array"),
+  ],
+)
+def test_kernels_that_read_beyond_their_arrays_are_refused(kernel, match, name):
+  """Machine code without checks reads and writes other memory of the process."""
+
+  @dataclasses.dataclass(frozen=True)
+  class Own(RegretMinimizer):
+    observe = regret_matching
+
+  setattr(Own, name, kernel)
+  solver = spiel_cfr.FullWidthSolver("kuhn_poker", Own())
+  with pytest.raises(errors.ArgumentError, match=match):
+    solver.init_from_strategy(solver.current_sequence_form()) if name == "resume" else solver.run(1)
+
+
+def test_kernels_with_enough_lines_are_not_refused():
+  @dataclasses.dataclass(frozen=True)
+  class Own(RegretMinimizer):
+    observe = _reads_second_line
+    action_lines = 2
+
+  spiel_cfr.FullWidthSolver("kuhn_poker", Own()).run(1)
+
+
+@block_kernel
+def _has_a_typo(block):
+  block.value[0] = block.utilty[0]
+
+
+def test_errors_of_the_compiler_name_the_fields_of_a_block():
+  @dataclasses.dataclass(frozen=True)
+  class Own(RegretMinimizer):
+    observe = _has_a_typo
+
+  with pytest.raises(errors.ArgumentError, match=r"'utilty' of type Block \(.*, line .* utility,"):
+    spiel_cfr.FullWidthSolver("kuhn_poker", Own()).run(1)
 
 
 def test_parameters_without_a_tie_tolerance_are_refused():

@@ -67,8 +67,8 @@ FAULTS = (
   Fault(
     "wrong sign of regrets in discounted matching",
     _MATCHING,
-    "before, added = load(regret, row), load(block.utility, row) - value",
-    "before, added = load(regret, row), value - load(block.utility, row)",
+    "before, added = load(regret, at), load(block.utility, at) - value",
+    "before, added = load(regret, at), value - load(block.utility, at)",
     _OPEN_SPIEL,
   ),
   Fault(
@@ -81,15 +81,15 @@ FAULTS = (
   Fault(
     "prediction is added to what is kept",
     _MATCHING,
-    "      store(regret, row, updated)\n      score = next_discount * updated + weight * added\n",
-    "      score = next_discount * updated + weight * added\n      store(regret, row, score)\n",
+    "      store(regret, at, updated)\n      score = next_discount * updated + weight * added\n",
+    "      score = next_discount * updated + weight * added\n      store(regret, at, score)\n",
     _VARIANTS,
   ),
   Fault(
     "regret matching+ keeps negative regrets",
     _MATCHING,
-    "      store(regret, row, positive)\n",
-    "      store(regret, row, updated)\n",
+    "      store(regret, at, positive)\n",
+    "      store(regret, at, updated)\n",
     _OPEN_SPIEL,
   ),
   Fault(
@@ -116,8 +116,8 @@ FAULTS = (
   Fault(
     "OFTRL keeps the prediction as regret",
     "regret_minimizers/oftrl.py",
-    "      store(regret, row, load(regret, row) + load(block.utility, row) - value)\n",
-    "      store(regret, row, load(regret, row) + 2.0 * load(block.utility, row) - value)\n",
+    "      store(regret, at, load(regret, at) + load(block.utility, at) - value)\n",
+    "      store(regret, at, load(regret, at) + 2.0 * load(block.utility, at) - value)\n",
     ("regret_minimizers/test_oftrl.py", "stable_predictive/test_stable_predictive.py"),
   ),
   # Trees.

@@ -3,9 +3,10 @@
 A game is one *part*, or it is cut into a trunk and subtrees, which are its parts (`games.compiled.trunk_and_subtrees`).
 Parts are numbered as in `Partition.parts`. Part 0 is the whole game or the trunk. A `Visit` names a part and a player.
 
-A *line* is one row of a minimizer's state: a number for each sequence (`action_lines`, such as the regrets) or for each
-infoset (`infoset_lines`). The state of a part is contiguous, all lines of its columns one after the other. In a game of
-one part this is an ordinary matrix of shape (lines, sequences).
+A *line* is one array of a minimizer's state: a number for each sequence (`action_lines`, such as the regrets) or for
+each infoset (`infoset_lines`). The state of a part is contiguous, all lines of its columns one after the other. In a
+game of one part this is an ordinary matrix of shape (lines, sequences). A *row* of a treeplex is something else: the
+sequences of one action in a group.
 """
 
 import functools

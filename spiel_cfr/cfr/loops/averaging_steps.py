@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.records import Counts, Doubles, Line
-from spiel_cfr._numba.simd import add_unbiased, number_for
+from spiel_cfr._numba.simd import MOST_LANES, add_unbiased, number_for
 from spiel_cfr._numba.steps import Step, step
 from spiel_cfr.cfr.averaging import Average, AverageRule, Counted
 from spiel_cfr.cfr.loops.arrays import SolverArrays
@@ -120,6 +120,13 @@ def steps_by_rule(
   parameters = arrays.schedule_row.parameters
   num_of_rule = rule.parameters(np.ones(1, np.int64), arrays.game).shape[1]
   of_rule = parameters[len(parameters) - num_of_rule :]
-  record = Average(arrays.state.cumulative[own], visit.sequence_form[own], weight, of_rule)
+  sums, sequence_form = arrays.state.cumulative[own], visit.sequence_form[own]
+  small = np.zeros(MOST_LANES, sums.dtype), np.ones(MOST_LANES, sums.dtype)
+  rule.add.try_on(
+    Average(*small, weight.copy(), of_rule.copy()),
+    f"`parameters` of {type(rule).__name__} returns {num_of_rule} numbers for each iteration; the kernel needs more, "
+    "or uses another index beyond the sequences.",
+  )
+  record = Average(sums, sequence_form, weight, of_rule)
   rule_step = rule.add.on(record, arrays.game.dtype)
   return [forward_pass, rule_step] if after else [rule_step, forward_pass]

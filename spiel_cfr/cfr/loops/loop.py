@@ -33,7 +33,7 @@ from spiel_cfr.cfr.loops.averaging_steps import (
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit
-from spiel_cfr.games.sequence_form.blocks import Block, block_kernel_address
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel_address, try_block_kernel
 from spiel_cfr.games.sequence_form.shared_infosets import shared_backward_pass
 from spiel_cfr.games.sequence_form.tree_passes import (
   Backward,
@@ -42,6 +42,7 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   backward_pass,
   forward_pass,
 )
+from spiel_cfr.games.sequence_form.treeplex import ACTIONS
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 # Players that update at the same time.
@@ -107,23 +108,30 @@ class Loop(abc.ABC):
     part_steps, predict = self.arrays.part_steps, self.arrays.predict
     steps = [part_steps.copy_to_prediction(visit)] if predict is not None else []
     steps += part_steps.add_passed_up_values(visit)
-    steps.append(self._backward_step(visit, self._minimizer.observe, visit.utility))
+    steps.append(self._backward_step(visit, self._minimizer.observe, predicts=False))
     if predict is not None:
-      steps.append(self._backward_step(visit, predict, visit.prediction))
+      steps.append(self._backward_step(visit, predict, predicts=True))
     return [*steps, *part_steps.pass_up_values(visit), *self.arrays.restore_locked_steps(visit)]
 
-  def _backward_step(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Step:
-    """Returns the backward pass of a block kernel over utilities, or over predicted utilities."""
-    game, arguments = self._game, self.backward_arguments(visit, kernel, utility)
+  def _backward_step(self, visit: Visit, kernel: StepKernel, *, predicts: bool) -> Step:
+    """Returns the backward pass of a block kernel over utilities; if `predicts`, over predicted utilities."""
+    utility = visit.prediction if predicts else visit.utility
+    game, parameters = self._game, self.arrays.schedule_row.parameters
+    arguments = self.backward_arguments(visit, kernel, utility, parameters)
     if game.shared_infosets is None:
       return backward_pass.on(arguments, game.dtype)
     # Levels of shared infosets are numbers of groups of all players.
     arguments = arguments._replace(tree=Tree(game.groups, game.parent))
-    predicts = utility is not visit.utility
     return shared_backward_pass(arguments, game.shared_infosets, visit.player, predicts)
 
-  def backward_arguments(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Backward:
-    """Returns the arguments of a backward pass of a block kernel over utilities, shape (sequences,)."""
+  def backward_arguments(
+    self, visit: Visit, kernel: StepKernel, utility: AnyFloats, parameters: Float64s
+  ) -> Backward:
+    """Returns the arguments of a backward pass of a block kernel over utilities, shape (sequences,).
+
+    Raises:
+      ArgumentError: a user's kernel reads beyond its arrays, see `try_block_kernel`.
+    """
     arrays = self.arrays
     block = Block(
       strategy=arrays.strategy(visit),
@@ -133,9 +141,12 @@ class Loop(abc.ABC):
       scale=arrays.scale(visit),
       value=visit.workspace.scratch.value,
       scratch=visit.workspace.scratch.lines,
-      parameters=arrays.schedule_row.parameters,
+      parameters=parameters,
     )
-    return Backward(arrays.tree(visit), block_kernel_address(kernel, self._game.dtype), block)
+    tree, minimizer = arrays.tree(visit), self._minimizer
+    if not type(minimizer).__module__.startswith("spiel_cfr.") and len(tree.groups):
+      try_block_kernel(kernel, block, int(tree.groups[:, ACTIONS].max()), minimizer)
+    return Backward(tree, block_kernel_address(kernel, self._game.dtype), block)
 
   def _averaging_steps(self, visit: Visit) -> list[Step]:
     """Returns the steps that compute a player's sequence form in part 0 and add it to the average."""

@@ -40,7 +40,6 @@ def resume_from(
   for number, part in enumerate(arrays.parts):
     for visit, tree in zip(arrays.part_steps.visits(number), part.every_infoset, strict=True):
       visit.workspace.scratch.value[:] = 0.0
-      record = loop.backward_arguments(visit, kernel, visit.utility)
-      block = record.block._replace(parameters=parameters)
-      Chain([backward_pass.on(record._replace(tree=tree, block=block), game.dtype)]).run()
+      record = loop.backward_arguments(visit, kernel, visit.utility, parameters)
+      Chain([backward_pass.on(record._replace(tree=tree), game.dtype)]).run()
   arrays.compute_trunk_reach()

@@ -23,7 +23,8 @@ class FullWidthState:
 
   Attributes:
     strategy: shape (sequences,). The probability of each sequence's action at its infoset.
-    cumulative: shape (sequences,). The weighted sum of sequence forms.
+    cumulative: shape (sequences,). The weighted sum of sequence forms. A sequence form is 1 at the player's empty
+      sequence, so the element there is the sum of the player's weights; see `total_weight`.
     tapered: shape (sequences,). The weighted sum of `cumulative` as it was after some iterations; shape (0,) without a
       tapered average.
     action_state: shape (lines, sequences). The numbers that the minimizer keeps for each action, such as regrets. In a
@@ -50,6 +51,12 @@ class FullWidthState:
   counts: Uint64s = dataclasses.field(default_factory=lambda: np.zeros(2, np.uint64))
   average_start: int = 0
   warm_iterations: int = 0
+
+  @property
+  def total_weight(self) -> float:
+    """The sum of player 0's averaging weights so far; 0 before the first iteration."""
+    # Sequence 0 is the empty sequence of player 0.
+    return float(self.cumulative[0])
 
   def sums(self) -> AnyFloats:
     """Returns a multiple of the average in sequence form, shape (sequences,); 0 before the first iteration."""

@@ -106,13 +106,13 @@ class CompiledGame(abc.ABC):
     """View of OpenSpiel's game, for code that walks its states.
 
     Raises:
-      NoStatesError: the game was made of arrays, or OpenSpiel can't load its string.
+      NoStatesError: the game was made of arrays, its form has no `view`, or OpenSpiel can't load its string.
       FileFormatError: OpenSpiel's game of that string has other numbers of players or actions.
     """
     raise errors.NoStatesError(
-      f"This needs OpenSpiel's states, and {self.game_string!r} has none: it was made of arrays. Full-width solvers, "
-      "first-order methods, evaluation and policies, which are tables of infosets, need no states. To sample the game "
-      "or to look at its histories, write it as a game of OpenSpiel and call compile_game."
+      f"This needs OpenSpiel's states, and {self.game_string!r} has none: it was made of arrays, or "
+      f"{type(self).__name__} has no `view`. Full-width solvers, first-order methods, evaluation and policies need no "
+      "states. To sample the game or to look at its histories, write it as a game of OpenSpiel and call compile_game."
     )
 
   def save(self, path: str | os.PathLike[str]) -> None:
@@ -123,7 +123,7 @@ class CompiledGame(abc.ABC):
       OSError: the file can't be written.
     """
     raise errors.UnsupportedGameError(
-      f"{self} is of a kind that is not saved. Compile it again: in vector form that takes about a second."
+      f"{self} can't be saved: {type(self).__name__} has no `save`. Make the game again instead."
     )
 
   @property

@@ -32,8 +32,8 @@ def expect(block: Block) -> None:
   for i in range(block.size):
     value = 0.0
     for action in range(block.actions):
-      row = sequence(block, action, i)
-      value += block.strategy[row] * block.utility[row]
+      at = sequence(block, action, i)
+      value += block.strategy[at] * block.utility[at]
     block.value[i] = value
 
 

@@ -19,8 +19,9 @@ class GameFacts:
     num_distinct_actions: int. One more than the largest possible action, as in OpenSpiel.
     payoff_range: two floats. The smallest and the largest return of any player, or bounds on them.
     constant_sum: float. The sum of the players' returns; None if it varies.
-    num_states: int. The number of states, chance and terminal states included.
-    num_terminals: int. The number of terminal states.
+    num_states: int. The number of states, chance and terminal states included: histories, or, in vector form
+      (`PublicTreeGame`), public states.
+    num_terminals: int. The number of terminal states among them.
     open_spiel_version: str. The release of OpenSpiel that walked the game; None for a game made of arrays.
   """
 

@@ -102,12 +102,52 @@ def block_kernel_address(kernel: Any, dtype: npt.DTypeLike) -> int:
   Raises:
     ArgumentError: `kernel` is not a block kernel. Compiled code would misread another kernel's record as a block.
   """
+  return _checked(kernel).of(dtype).address
+
+
+def try_block_kernel(kernel: Any, block: Block, actions: int, minimizer: Any) -> None:
+  """Runs a block kernel of a user's minimizer once, with checks of indices, on a small block.
+
+  Args:
+    kernel: the block kernel.
+    block: the solver's arrays. The small block has the same numbers of lines, and the same parameters.
+    actions: the number of actions of the infosets.
+    minimizer: the minimizer, for error messages.
+
+  Raises:
+    ArgumentError: `kernel` is not a block kernel, numba can't compile it, or an index is beyond an array.
+  """
+  dtype, sequences = block.strategy.dtype, actions * MOST_LANES
+  scratch = new_scratch(dtype)
+  trial = Block(
+    strategy=np.full(sequences, 1.0 / actions, dtype),
+    utility=np.zeros(sequences, dtype),
+    action_state=np.zeros((len(block.action_state), sequences), dtype),
+    infoset_state=np.ones((len(block.infoset_state), 2 * MOST_LANES)),
+    scale=as_scale(np.ones(MOST_LANES)),
+    value=scratch.value,
+    scratch=scratch.lines,
+    parameters=block.parameters.copy(),
+    stride=MOST_LANES,
+    size=MOST_LANES,
+    actions=actions,
+  )
+  _checked(kernel).try_on(
+    trial,
+    f"{type(minimizer).__name__} has action_lines = {len(block.action_state)} (lines of `action_state`), "
+    f"infoset_lines = {len(block.infoset_state)} (lines of `infoset_state`) and {len(block.parameters)} `parameters`; "
+    "the kernel needs more of one of them, or uses another index beyond the block.",
+  )
+
+
+def _checked(kernel: Any) -> StepKernel:
+  """Returns a block kernel; raises ArgumentError for anything else."""
   if not isinstance(kernel, StepKernel) or kernel.record is not Block:
     raise errors.ArgumentError(
       f"{getattr(kernel, '__qualname__', kernel)!s} is not a block kernel. Decorate a function of a Block with "
       "spiel_cfr.regret_minimizers.block_kernel."
     )
-  return kernel.of(dtype).address
+  return kernel
 
 
 def as_scale(values: Float64s) -> Uint16s:
@@ -117,41 +157,41 @@ def as_scale(values: Float64s) -> Uint16s:
 
 
 @inlined
-def lanes(block: Block) -> Any:
-  """Returns the index in the block of the first infoset of each vector."""
+def vector_starts(block: Block) -> Any:
+  """Returns the first infoset of each vector of infosets, as an index i in the block: 0, 8, 16, ... in float64."""
   return range(_ZERO, block.size, width(block.strategy))
 
 
 @inlined
 def sequence(block: Block, action: int, i: int) -> int:
-  """Returns the sequence of an action at infoset i of a block."""
+  """Returns the sequence of an action at infoset i of a block, an index in `strategy`, `utility` and `action_state`."""
   return block.first + action * block.stride + i
 
 
 @inlined
 def tolerance(block: Block, i: int) -> Any:
-  """Returns the largest utility differences that count as rounding, for vector i: `scale` times the first parameter."""
+  """Returns the largest utility differences of the vector at i that are rounding: `scale` times the first parameter."""
   return load_short(block.scale, block.infoset + i, block.strategy) * full(block.parameters[0])
 
 
 @inlined
 def expected_value(block: Block, i: int) -> Any:
-  """Returns the value of each infoset of vector i under its strategy, and writes it to `value`."""
+  """Writes the value of each infoset of the vector at i under its strategy to `block.value`, and returns it."""
   value = full(0.0)
   for action in range(block.actions):
-    row = sequence(block, action, i)
-    value = value + load(block.strategy, row) * load(block.utility, row)
+    at = sequence(block, action, i)
+    value = value + load(block.strategy, at) * load(block.utility, at)
   store(block.value, i, value)
   return value
 
 
 @inlined
 def normalize(block: Block, i: int, total: Any) -> None:
-  """Divides the strategies of vector i by their sum `total`; makes them uniform where `total` is not positive."""
+  """Divides the strategies of the vector at i by their sum `total`; makes them uniform where that is not positive."""
   zero, one = full(0.0), full(1.0)
   # 1 where `total` is 0, so that no number is divided by 0.
   is_uniform = where_greater(total, zero, zero, one)
   factor, summand = one / (total + is_uniform), is_uniform * full(1.0 / block.actions)
   for action in range(block.actions):
-    row = sequence(block, action, i)
-    store(block.strategy, row, load(block.strategy, row) * factor + summand)
+    at = sequence(block, action, i)
+    store(block.strategy, at, load(block.strategy, at) * factor + summand)

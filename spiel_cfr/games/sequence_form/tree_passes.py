@@ -160,6 +160,7 @@ def forward_pass(record: Forward) -> None:
           above, zero = load(reach, i), full(0.0)
           row = first + start + i
           for _ in range(actions):
+            # Where `above` is 0, take 0: in padding, a block kernel may leave a strategy of NaN, and 0 * NaN is NaN.
             played = where_greater(above, zero, above * load(strategy, row), above)
             gained = full(weight_before) * load(sequence_form, row) + full(weight_after) * played
             store(cumulative, row, load(cumulative, row) + gained)

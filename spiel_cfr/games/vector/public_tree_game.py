@@ -45,7 +45,6 @@ class PublicTreeGame(CompiledGame):
   - a constructor that calls this one, `__reduce__` for pickles, and a function that compiles the game.
 
   This class makes layout, parts, forced moves and infosets. Infostates, which only policies need, are listed on demand.
-  `num_states` and `num_terminals` count public states.
 
   Attributes:
     tree: PublicTree. The public tree.
