@@ -69,9 +69,9 @@ class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
     """Sends the signal of Ctrl-C to the executor's processes: each raises KeyboardInterrupt in its call, and ends."""
     for pool in list(self._pools):
       # None after a shutdown.
-      for process in list((pool._processes or {}).values()):
+      for number in list(pool._processes or ()):
         with contextlib.suppress(ProcessLookupError):
-          os.kill(process.pid, signal.SIGINT)
+          os.kill(number, signal.SIGINT)
 
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
     super().shutdown(wait, cancel_futures=cancel_futures)

@@ -24,11 +24,11 @@ class SegmentState(NamedTuple):
 
   Attributes:
     segment: `Segment`. The segment.
-    index: int. The index of the public state in the segment.
+    state: int. The index of the public state in the segment.
   """
 
   segment: Segment
-  index: int
+  state: int
 
 
 class BlueprintSearch(GameSearch):

@@ -17,7 +17,7 @@
     How is the game saved?                         saved_game, saved_payoff
 
 A *world* is what histories with the same future have in common: a *core*, the true state, and a *sight* of each player,
-all that it has seen. Along a path of cores, the sequences of the two players are independent. So all histories of a path
-are a *rectangle*: some sequences of player 0 times some of player 1, its *rows*, with one payoff.
+all that it has seen. Along a path of cores, the sequences of the two players are independent. So the histories of a
+path are a *rectangle* with one payoff: some sequences of player 0 times some of player 1, its *rows*.
 docs/private_moves.md explains the form by an example.
 """
