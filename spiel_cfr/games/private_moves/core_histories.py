@@ -112,7 +112,12 @@ class _Batch(NamedTuple):
 
   @property
   def num_bytes(self) -> int:
-    fields = (*self.players, self.starts, self[2:])
+    fields = (
+      *(rows.infosets for rows in self.players),
+      *(rows[1:] for rows in self.players),
+      self.starts,
+      self[2:],
+    )
     return sum(array.nbytes for arrays in fields for array in arrays)
 
 
