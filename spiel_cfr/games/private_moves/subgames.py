@@ -88,7 +88,11 @@ class _JoinedPaths(NamedTuple):
 
 
 class SharedSubgames:
-  """Infosets and payoffs of a game with shared subgames, before they are laid out."""
+  """Infosets and payoffs of a game with shared subgames, before they are laid out.
+
+  Attributes:
+    history_counts: tuple of int (2,). The numbers of all histories and of terminal histories of the whole game.
+  """
 
   def __init__(self, cut: Cut, split: Split, core_histories: CoreHistories) -> None:
     """Takes the cut, cores and sights, and the core histories of all subgames."""
@@ -120,7 +124,7 @@ class SharedSubgames:
     """
     trunk = self._cut.trunk
     below = self._infosets_below_cut()
-    del self._walked, self._paying
+    del self._walked
     paths = _join_paths(
       len(trunk.chance_before),
       self._chance_before,
@@ -160,6 +164,7 @@ class SharedSubgames:
       )
       for player, rows in enumerate(self._rows)
     ]
+    del self._paying
     return [self._infosets_of(player, subtrees[player], subtrees[1 - player]) for player in (0, 1)]
 
   def _player_subtrees(self, player: int) -> PlayerSubtrees:
