@@ -111,6 +111,11 @@ def require(condition: Any, claim: str) -> None:
     raise ValueError(f"it is not true that {claim}")
 
 
+def require_between(numbers: Any, least: int, end: int, claim: str) -> None:
+  """Checks that numbers are at least `least` and less than `end`, as `require` but without temporary arrays."""
+  require(not numbers.size or (numbers.min() >= least and numbers.max() < end), claim)
+
+
 def require_array(array: Any, name: str, dtype: npt.DTypeLike, *shape: int) -> None:
   """Checks that kernels can take an array, and that its numbers are finite.
 

@@ -141,15 +141,16 @@ def compile_view(
   starts = ROOT if cut is None else cut.start_of_subgame
   most = max_core_histories if cut is None else None
   walked = walk_core_histories(parts, starts, most, max_bytes, progress)
+  num_core_histories = walked.num_core_histories
   memory.give_back()
   found = _WholeGame(parts, walked) if cut is None else SharedSubgames(cut, parts, walked)
+  # Shared subgames do not keep the rows of the walks, which are long.
+  del walked
   (first, second), chance_action, chance_before = found.infosets(parts.cores.event_action)
   states = InfosetStates((first, second), parts.action_lists, chance_action, chance_before)
   num_states, num_terminals = found.history_counts
   facts = dataclasses.replace(facts, num_states=num_states, num_terminals=num_terminals)
-  return PrivateMovesGame(
-    facts, states, walked.num_core_histories, found.payoff, cut is not None, view
-  )
+  return PrivateMovesGame(facts, states, num_core_histories, found.payoff, cut is not None, view)
 
 
 class _WholeGame:
@@ -168,9 +169,12 @@ class _WholeGame:
     """Returns each player's infosets, the last action of each path of chance, and the path before that action."""
     players = [
       PlayerInfosets(
-        rows.parent, legal[rows.seen].astype(np.int32), rows.opponent_sequence, rows.chance_path
+        walked.parent,
+        legal[walked.seen].astype(np.int32),
+        walked.opponent_sequence,
+        walked.chance_path,
       )
-      for rows, legal in zip(self._walked.players, self._split.legal, strict=True)
+      for (walked, *_), legal in zip(self._walked.players, self._split.legal, strict=True)
     ]
     return players, action_of_event[self._walked.chance_event], self._walked.chance_before
 

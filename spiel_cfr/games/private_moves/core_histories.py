@@ -112,7 +112,8 @@ class _Batch(NamedTuple):
 
   @property
   def num_bytes(self) -> int:
-    fields = (*self.players, self.starts, self[2:])
+    of_players = (rows.infosets + rows[1:] for rows in self.players)
+    fields = (*of_players, self.starts, self[2:])
     return sum(array.nbytes for arrays in fields for array in arrays)
 
 

@@ -14,8 +14,8 @@ from spiel_cfr.games.private_moves.core_walk import NOTHING, Longs, Side
 from spiel_cfr.games.private_moves.cores import Ints
 
 
-class PlayerRows(NamedTuple):
-  """One player's infosets and rows, as walks found them.
+class WalkedInfosets(NamedTuple):
+  """One player's infosets, as walks found them.
 
   Attributes:
     parent: int32 (infosets,). The sequence above each infoset. Each walk numbers the sequence at which it begins, and
@@ -23,15 +23,25 @@ class PlayerRows(NamedTuple):
     seen: int32 (infosets,). The number of what the player has seen at each infoset.
     opponent_sequence: int32 (infosets,). A sequence of the opponent that, with the infoset, is a history.
     chance_path: int32 (infosets,). The path of chance of that history.
-    classes: int32 (sequences,). The class of each sequence; class 0 is in no row.
-    row_end: int64 (rows,). One past the last entry of each row.
-    entries: int32 (entries,). The classes of each row, row by row.
   """
 
   parent: Int32s
   seen: Int32s
   opponent_sequence: Int32s
   chance_path: Int32s
+
+
+class PlayerRows(NamedTuple):
+  """One player's infosets and rows, as walks found them.
+
+  Attributes:
+    infosets: WalkedInfosets. The infosets.
+    classes: int32 (sequences,). The class of each sequence; class 0 is in no row.
+    row_end: int64 (rows,). One past the last entry of each row.
+    entries: int32 (entries,). The classes of each row, row by row.
+  """
+
+  infosets: WalkedInfosets
   classes: Int32s
   row_end: Int64s
   entries: Int32s
@@ -207,10 +217,12 @@ def merged(side: Side) -> tuple[PlayerRows, Int32s]:
   num_different = 1 + int(number.max(initial=-1))
   num_entries = int(row_end[num_different - 1]) if num_different else 0
   rows = PlayerRows(
-    parent=side.parent[:num_infosets].copy(),
-    seen=side.seen[:num_infosets].copy(),
-    opponent_sequence=side.opponent_sequence[:num_infosets].copy(),
-    chance_path=side.chance_path[:num_infosets].copy(),
+    infosets=WalkedInfosets(
+      parent=side.parent[:num_infosets].copy(),
+      seen=side.seen[:num_infosets].copy(),
+      opponent_sequence=side.opponent_sequence[:num_infosets].copy(),
+      chance_path=side.chance_path[:num_infosets].copy(),
+    ),
     classes=classes,
     row_end=row_end[:num_different].copy(),
     entries=side.entries[:num_entries].copy(),
@@ -230,14 +242,29 @@ def joined_rows(
   """
   num_classes = np.cumsum([0, *(rows.classes.max(initial=0) for rows in batches)])
   num_entries = np.cumsum([0, *(len(rows.entries) for rows in batches)])
-  shifted = [
-    rows._replace(
-      parent=rows.parent + np.int32(num_sequences[batch]),
-      opponent_sequence=rows.opponent_sequence + np.int32(num_opponent_sequences[batch]),
-      classes=np.where(rows.classes > 0, rows.classes + np.int32(num_classes[batch]), 0),
-      row_end=rows.row_end + num_entries[batch],
-      entries=rows.entries + np.int32(num_classes[batch]),
-    )
-    for batch, rows in enumerate(batches)
-  ]
-  return PlayerRows(*(np.concatenate(columns) for columns in zip(*shifted, strict=True)))
+  infosets = [rows.infosets for rows in batches]
+  return PlayerRows(
+    infosets=WalkedInfosets(
+      parent=_joined([walked.parent for walked in infosets], num_sequences),
+      seen=np.concatenate([walked.seen for walked in infosets]),
+      opponent_sequence=_joined(
+        [walked.opponent_sequence for walked in infosets], num_opponent_sequences
+      ),
+      chance_path=np.concatenate([walked.chance_path for walked in infosets]),
+    ),
+    classes=np.concatenate(
+      [
+        np.where(rows.classes > 0, rows.classes + np.int32(before), 0)
+        for rows, before in zip(batches, num_classes, strict=False)
+      ]
+    ),
+    row_end=_joined([rows.row_end for rows in batches], num_entries),
+    entries=_joined([rows.entries for rows in batches], num_classes),
+  )
+
+
+def _joined(columns: list[Any], before: Int64s) -> Any:
+  """Joins the columns of batches, and adds to each batch's numbers those before it."""
+  return np.concatenate(
+    [column + column.dtype.type(number) for column, number in zip(columns, before, strict=False)]
+  )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import require, require_array, taken
+from spiel_cfr._numba.arrays import require, require_array, require_between, taken
 from spiel_cfr._util import files
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -72,7 +72,7 @@ def infoset_states(arrays: Mapping[str, Any], num_distinct_actions: int) -> Info
     for name, array in infosets._asdict().items():
       require_array(array, name, np.int32, len(infosets.parent))
     legal, parent = infosets.legal, infosets.parent
-    require((legal >= 0) & (legal < len(action_lists)), "infosets have lists of actions")
+    require_between(legal, 0, len(action_lists), "infosets have lists of actions")
     require(taken(has_known_actions, legal), "actions are the game's")
     num_actions = states.num_actions(player)
     num_sequences.append(1 + int(num_actions.sum()))
@@ -84,8 +84,8 @@ def infoset_states(arrays: Mapping[str, Any], num_distinct_actions: int) -> Info
     )
   for infosets, num_opponent_sequences in zip(states.players, num_sequences[::-1], strict=True):
     opponent, path = infosets.opponent_sequence, infosets.chance_path
-    require((opponent >= 0) & (opponent < num_opponent_sequences), "opponents have their sequences")
-    require((path >= -1) & (path < len(action)), "infosets have paths of chance")
+    require_between(opponent, 0, num_opponent_sequences, "opponents have their sequences")
+    require_between(path, -1, len(action), "infosets have paths of chance")
   return states
 
 

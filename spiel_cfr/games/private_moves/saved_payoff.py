@@ -17,6 +17,7 @@ from spiel_cfr._numba.arrays import (
   Uint32s,
   require,
   require_array,
+  require_between,
   taken,
 )
 from spiel_cfr._util import files
@@ -161,7 +162,7 @@ def placed_shared_rectangles(
   require(len(second.sequence_of_leaf) == num_leaves, "leaves have sequences of both players")
   num_rectangles = len(first.in_subgames.row_of_rectangle)
   require_array(payoff, "payoff", np.uint32, num_rectangles + num_leaves)
-  require(payoff < payoffs.shape[1], "rectangles and leaves have payoffs")
+  require_between(payoff, 0, payoffs.shape[1], "rectangles and leaves have payoffs")
   return SharedRectangles(
     rows=(first, second),
     subgame_of_group=subgame_of_group,
@@ -238,26 +239,26 @@ def _check_subgame_rows(rows: SubgameRows, first_rectangle: Uint32s) -> None:
   _check_ranges(rows.first_entry_of_row, num_rows, len(rows.class_of_entry), 0, "entries")
   num_classes_in_all = int(rows.first_class_of_subgame[-1]) if count else 0
   _check_ranges(rows.first_class_of_subgame, count, num_classes_in_all, 0, "classes")
-  num_classes, num_paying, num_rows_of_subgame, num_rectangles = (
-    lengths(first).astype(np.uint32)
-    for first in (
-      rows.first_class_of_subgame,
-      rows.first_paying_of_subgame,
-      rows.first_row_of_subgame,
-      first_rectangle,
-    )
-  )
+  num_classes = lengths(rows.first_class_of_subgame)
+  num_paying = lengths(rows.first_paying_of_subgame)
+  num_rows_of_subgame = lengths(rows.first_row_of_subgame)
   require(num_classes <= num_paying + 1, "classes have sequences")
   require_array(rows.class_of_root, "class_of_root", np.uint32, count)
   require(rows.class_of_root <= num_classes, "roots have classes")
-  require(
-    rows.class_of_paying < np.repeat(num_classes, num_paying), "paying sequences have classes"
-  )
-  num_entries = lengths(rows.first_entry_of_row[rows.first_row_of_subgame])
-  require(rows.class_of_entry < np.repeat(num_classes, num_entries), "entries have classes")
-  require(
-    rows.row_of_rectangle < np.repeat(num_rows_of_subgame, num_rectangles), "rectangles have rows"
-  )
+  first_entry = rows.first_entry_of_row[rows.first_row_of_subgame]
+  for numbers, first, end, claim in (
+    (
+      rows.class_of_paying,
+      rows.first_paying_of_subgame,
+      num_classes,
+      "paying sequences have classes",
+    ),
+    (rows.class_of_entry, first_entry, num_classes, "entries have classes"),
+    (rows.row_of_rectangle, first_rectangle, num_rows_of_subgame, "rectangles have rows"),
+  ):
+    has_numbers = lengths(first) > 0
+    largest = np.maximum.reduceat(numbers, first[:-1][has_numbers].astype(np.int64))
+    require(largest < end[has_numbers], claim)
 
 
 def _check_members(members: GroupMembers, num_paying: Int64s, num_in_row: Int32s) -> None:
@@ -275,7 +276,7 @@ def _check_members(members: GroupMembers, num_paying: Int64s, num_in_row: Int32s
   require_array(roots, "root_of_member", np.uint32, len(copies))
   require(roots < len(num_in_row), "members have sequences")
   require(num_in_row[roots] > 0, "members have sequences of their player")
-  require(members.positions < len(num_in_row), "positions have sequences")
+  require_between(members.positions, 0, len(num_in_row), "positions have sequences")
   count = num_paying[owners(members.first_bundle_of_group)]
   largest_copy = np.maximum.reduceat(copies, members.first_member_of_bundle[:-1].astype(np.int64))
   # Bundles of one embedding have one range of positions, and all ranges together have each position once.

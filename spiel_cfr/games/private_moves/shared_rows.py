@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, Uint32s, unlocked, unpickled
+from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, Uint32s, taken, unlocked, unpickled
 from spiel_cfr._numba.records import Indices
 from spiel_cfr.games.private_moves.core_histories import CoreHistories
 from spiel_cfr.games.private_moves.cut_groups import Groups
-from spiel_cfr.games.private_moves.subtrees import PlayerSubtrees, SubgameInfosets
+from spiel_cfr.games.private_moves.subtrees import PlayerSubtrees
 
 
 class SubgameRows(NamedTuple):
@@ -132,27 +132,31 @@ def owners(first: Indices) -> Int64s:
   return np.repeat(np.arange(len(first) - 1), lengths(first))
 
 
-def subgame_rows(
-  infosets: SubgameInfosets, core_histories: CoreHistories, player: int
-) -> SubgameRows:
-  """Returns a player's rows of all subgames, numbered from 0 in each subgame."""
+def paying_sequences(core_histories: CoreHistories, player: int) -> Uint32s:
+  """Returns a player's paying sequences of all subgames, ascending."""
+  is_paying = core_histories.players[player].classes > 0
+  is_paying[core_histories.starts.sequence[player, :-1]] = False
+  return _indices(np.flatnonzero(is_paying))
+
+
+def subgame_rows(core_histories: CoreHistories, player: int, paying: Uint32s) -> SubgameRows:
+  """Returns a player's rows of all subgames, given its paying sequences."""
   rows, starts = core_histories.players[player], core_histories.starts
-  first_row, root = starts.row[player], infosets.root_of_subgame
+  first_row, root = starts.row[player], starts.sequence[player]
   first_entry = _indices(np.append(0, rows.row_end))
   # Core histories number classes from 1 on, subgame by subgame.
   largest_class = np.append(np.int32(0), np.maximum.accumulate(rows.entries))
   first_class = largest_class[first_entry[first_row]].astype(np.int64)
   del largest_class
   class_of_root = rows.classes[root[:-1]]
-  paying = infosets.paying_sequences()
-  first_paying = np.searchsorted(paying, root)
+  first_paying = np.searchsorted(paying, _indices(root))
   return SubgameRows(
     first_class_of_subgame=_indices(first_class),
     class_of_root=_indices(
       np.where(class_of_root > 0, class_of_root - 1 - first_class[:-1], np.diff(first_class))
     ),
     first_paying_of_subgame=_indices(first_paying),
-    class_of_paying=_numbers_in_subgame(rows.classes[paying], 1 + first_class, first_paying),
+    class_of_paying=_numbers_in_subgame(taken(rows.classes, paying), 1 + first_class, first_paying),
     first_row_of_subgame=_indices(first_row),
     first_entry_of_row=first_entry,
     class_of_entry=_numbers_in_subgame(
@@ -176,10 +180,18 @@ def _numbers_in_subgame(numbers: Int32s, first_number: Int64s, begin: Int64s) ->
 
 
 def group_members(
-  subtrees: PlayerSubtrees, groups: Groups, player: int, placed: Uint32s
+  subtrees: PlayerSubtrees, groups: Groups, player: int, paying: Uint32s, first_paying: Indices
 ) -> GroupMembers:
-  """Returns a player's members of groups; `placed` has the layout's number of each sequence of the whole game."""
-  first_position, positions = subtrees.place_paying_sequences(placed)
+  """Returns a player's members of groups, with sequences of the whole game before their layout.
+
+  Args:
+    subtrees: the player's subtrees.
+    groups: the groups.
+    player: the player.
+    paying: uint32 (paying sequences,). The paying sequences of all subgames.
+    first_paying: uint32 (subgames + 1,). The first paying sequence of each subgame.
+  """
+  first_position, positions = subtrees.embed(paying, first_paying.astype(np.int64))
   group, history = groups.members[player]
   place, embedding = subtrees.place_of_history[history], subtrees.embedding_of_history[history]
   order = np.lexsort((subtrees.copy_at_cut[place], embedding, group))
@@ -193,7 +205,7 @@ def group_members(
     first_position_of_bundle=_indices(first_position[embedding[first_member]]),
     first_member_of_bundle=_indices(np.append(first_member, len(group))),
     copy_of_member=_indices(subtrees.copy_at_cut[place]),
-    root_of_member=placed[subtrees.sequence_at_cut[place]],
+    root_of_member=_indices(subtrees.sequence_at_cut[place]),
     positions=positions,
   )
 

@@ -38,13 +38,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int32s, Int64s
+from spiel_cfr._numba.arrays import Int32s, Int64s, pieces, taken
 from spiel_cfr.games.private_moves.core_histories import CoreHistories
 from spiel_cfr.games.private_moves.cores import Split
 from spiel_cfr.games.private_moves.cut_groups import find_groups
 from spiel_cfr.games.private_moves.infoset_states import PlayerInfosets
 from spiel_cfr.games.private_moves.shared_rectangles import SharedRectangles
-from spiel_cfr.games.private_moves.shared_rows import SharedRows, group_members, subgame_rows
+from spiel_cfr.games.private_moves.shared_rows import (
+  SharedRows,
+  group_members,
+  paying_sequences,
+  subgame_rows,
+)
 from spiel_cfr.games.private_moves.subtrees import PlayerSubtrees, SubgameInfosets
 from spiel_cfr.games.private_moves.trunk import Cut
 from spiel_cfr.games.sequence_form.treeplex import Placement
@@ -83,49 +88,46 @@ class _JoinedPaths(NamedTuple):
 
 
 class SharedSubgames:
-  """Infosets and payoffs of a game with shared subgames, before they are laid out."""
+  """Infosets and payoffs of a game with shared subgames, before they are laid out.
+
+  Attributes:
+    history_counts: tuple of int (2,). The numbers of all histories and of terminal histories of the whole game.
+  """
 
   def __init__(self, cut: Cut, split: Split, core_histories: CoreHistories) -> None:
     """Takes the cut, cores and sights, and the core histories of all subgames."""
-    self._cut, self._core_histories = cut, core_histories
-    num_actions = np.array([len(actions) for actions in split.action_lists], np.int32)
-    # For each player, the list of legal actions at each infoset of the subgames.
-    self._legal = [
-      legal[of_player.seen].astype(np.int32)
-      for of_player, legal in zip(core_histories.players, split.legal, strict=True)
+    trunk = cut.trunk
+    self._cut, self._legal, self._action_lists = cut, split.legal, split.action_lists
+    self._starts = core_histories.starts
+    self._chance_event = core_histories.chance_event
+    self._chance_before = core_histories.chance_before
+    self._walked = [rows.infosets for rows in core_histories.players]
+    self._paying = [paying_sequences(core_histories, player) for player in (0, 1)]
+    self._rows = [
+      subgame_rows(core_histories, player, paying) for player, paying in enumerate(self._paying)
     ]
-    self._subtrees = [
-      PlayerSubtrees(
-        SubgameInfosets(
-          core_histories.players[player],
-          core_histories.starts.infoset[player],
-          core_histories.starts.sequence[player],
-          num_actions[self._legal[player]],
-        ),
-        cut.trunk.at_cut.sequences[player],
-        cut.subgame_of_history,
-        cut.trunk.num_sequences[player],
-      )
-      for player in (0, 1)
-    ]
-
-  @property
-  def history_counts(self) -> tuple[int, int]:
-    """The numbers of all histories and of terminal histories of the whole game."""
-    trunk, core_histories = self._cut.trunk, self._core_histories
-    times = np.bincount(self._cut.subgame_of_history)
-    return (
+    payoff_of_leaf = core_histories.payoffs.shape[1] + np.arange(trunk.leaf_sequences.shape[1])
+    self._payoff = np.concatenate(
+      [core_histories.payoff, payoff_of_leaf], dtype=np.uint32, casting="unsafe"
+    )
+    self._payoffs = np.concatenate([core_histories.payoffs, trunk.leaf_payoffs], axis=1)
+    times = np.bincount(cut.subgame_of_history)
+    self.history_counts = (
       trunk.num_states + int((times * core_histories.num_states).sum()),
       trunk.leaf_sequences.shape[1] + int((times * core_histories.num_terminals).sum()),
     )
 
   def infosets(self, action_of_event: Int32s) -> tuple[list[PlayerInfosets], Int32s, Int32s]:
-    """Returns each player's infosets, the last action of each path of chance, and the path before that action."""
-    trunk, core_histories = self._cut.trunk, self._core_histories
-    below = [self._infosets_below_cut(player) for player in (0, 1)]
+    """Returns each player's infosets, the last action of each path of chance, and the path before that action.
+
+    The method is called once, before `payoff`. It makes the members of groups, too, and drops what only it needs.
+    """
+    trunk = self._cut.trunk
+    below = self._infosets_below_cut()
+    del self._walked
     paths = _join_paths(
       len(trunk.chance_before),
-      core_histories.chance_before,
+      self._chance_before,
       np.concatenate([infosets.trunk_path for infosets in below]),
       np.concatenate([infosets.subgame_path for infosets in below]),
     )
@@ -143,50 +145,84 @@ class SharedSubgames:
           *(np.concatenate(column, dtype=np.int32, casting="same_kind") for column in columns)
         )
       )
-    action = action_of_event[core_histories.chance_event[paths.subgame_path]]
+    action = action_of_event[self._chance_event[paths.subgame_path]]
     return (
       result,
       np.concatenate([trunk.chance_action, action]).astype(np.int32),
       np.concatenate([trunk.chance_before, paths.before]).astype(np.int32),
     )
 
-  def _infosets_below_cut(self, player: int) -> _InfosetsBelowCut:
-    subtrees, rows = self._subtrees[player], self._core_histories.players[player]
-    infoset, copy = subtrees.copied_infosets()
-    history, witness = subtrees.histories(infoset, copy), subtrees.witness[infoset]
-    opponent_sequence = self._subtrees[1 - player].sequences_after(
-      history, rows.opponent_sequence[witness], self._cut.subgame_of_history[history]
+  def _infosets_below_cut(self) -> list[_InfosetsBelowCut]:
+    """Returns each player's infosets below the cut, and makes the members of groups."""
+    cut = self._cut
+    subtrees = [self._player_subtrees(player) for player in (0, 1)]
+    groups = find_groups(cut.trunk.at_cut, cut.subgame_of_history)
+    self._subgame_of_group, self._reach_of_group = groups.subgame.astype(np.uint32), groups.reach
+    self._members = [
+      group_members(
+        subtrees[player], groups, player, self._paying[player], rows.first_paying_of_subgame
+      )
+      for player, rows in enumerate(self._rows)
+    ]
+    del self._paying
+    return [self._infosets_of(player, subtrees[player], subtrees[1 - player]) for player in (0, 1)]
+
+  def _player_subtrees(self, player: int) -> PlayerSubtrees:
+    walked, starts, trunk = self._walked[player], self._starts, self._cut.trunk
+    num_actions = np.array([len(actions) for actions in self._action_lists], np.int32)
+    return PlayerSubtrees(
+      SubgameInfosets(
+        walked,
+        starts.infoset[player],
+        starts.sequence[player],
+        taken(num_actions[self._legal[player]], walked.seen),
+      ),
+      trunk.at_cut.sequences[player],
+      self._cut.subgame_of_history,
+      trunk.num_sequences[player],
     )
-    return _InfosetsBelowCut(
-      parent=subtrees.parents(infoset, copy).astype(np.int32),
-      legal=self._legal[player][witness],
-      opponent_sequence=opponent_sequence.astype(np.int32),
-      trunk_path=self._cut.trunk.at_cut.chance_path[history].astype(np.int32),
-      subgame_path=rows.chance_path[witness],
-    )
+
+  def _infosets_of(
+    self, player: int, subtrees: PlayerSubtrees, opponent_subtrees: PlayerSubtrees
+  ) -> _InfosetsBelowCut:
+    walked, subgame_of_history = self._walked[player], self._cut.subgame_of_history
+    infosets, copies = subtrees.copied_infosets()
+    first_history, histories = subtrees.histories()
+    result = _InfosetsBelowCut(*np.empty((5, len(infosets)), np.int32))
+    for piece in pieces(len(infosets)):
+      infoset, copy = infosets[piece], copies[piece]
+      history, witness = histories[first_history[infoset] + copy], subtrees.witness[infoset]
+      result.parent[piece] = subtrees.parents(infoset, copy)
+      result.legal[piece] = self._legal[player][walked.seen[witness]]
+      result.opponent_sequence[piece] = opponent_subtrees.sequences_after(
+        history, walked.opponent_sequence[witness], subgame_of_history[history]
+      )
+      result.trunk_path[piece] = self._cut.trunk.at_cut.chance_path[history]
+      result.subgame_path[piece] = walked.chance_path[witness]
+    return result
 
   def payoff(self, placements: list[Placement]) -> SharedRectangles:
     """Returns the payoffs, given the layout of both players' infosets."""
-    trunk, core_histories = self._cut.trunk, self._core_histories
-    groups = find_groups(trunk.at_cut, self._cut.subgame_of_history)
     first, second = (
       SharedRows(
-        subgame_rows(self._subtrees[player].subgames, core_histories, player),
-        placed.sequences[trunk.leaf_sequences[player]].astype(np.uint32),
-        group_members(self._subtrees[player], groups, player, placed.sequences),
+        rows,
+        sequences[leaves].astype(np.uint32),
+        members._replace(
+          root_of_member=sequences[members.root_of_member],
+          positions=taken(sequences, members.positions),
+        ),
       )
-      for player, placed in enumerate(placements)
+      for rows, members, leaves, (_, sequences, _) in zip(
+        self._rows, self._members, self._cut.trunk.leaf_sequences, placements, strict=True
+      )
     )
-    payoff_of_leaf = core_histories.payoffs.shape[1] + np.arange(trunk.leaf_sequences.shape[1])
     return SharedRectangles(
       rows=(first, second),
-      subgame_of_group=groups.subgame.astype(np.uint32),
-      reach_of_group=groups.reach,
-      first_rectangle_of_subgame=core_histories.starts.rectangle.astype(np.uint32),
-      payoff=np.concatenate(
-        [core_histories.payoff, payoff_of_leaf], dtype=np.uint32, casting="unsafe"
-      ),
-      payoffs=np.concatenate([core_histories.payoffs, trunk.leaf_payoffs], axis=1),
+      subgame_of_group=self._subgame_of_group,
+      reach_of_group=self._reach_of_group,
+      first_rectangle_of_subgame=self._starts.rectangle.astype(np.uint32),
+      payoff=self._payoff,
+      payoffs=self._payoffs,
       treeplexes=[placed.treeplex for placed in placements],
     )
 

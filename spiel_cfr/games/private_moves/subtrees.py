@@ -13,8 +13,9 @@ from spiel_cfr._numba.arrays import (
   Integers,
   Uint32s,
   concatenated_ranges,
+  taken,
 )
-from spiel_cfr.games.private_moves.merged_rows import PlayerRows
+from spiel_cfr.games.private_moves.merged_rows import WalkedInfosets
 from spiel_cfr.games.sequence_form.treeplex import infoset_depths
 
 _ROOT = -1
@@ -28,7 +29,7 @@ class SubgameInfosets:
   The sequences of a subgame are consecutive. The first one is its *root*, the player's sequence at the cut.
 
   Attributes:
-    rows: PlayerRows. The infosets, and the rows of sequences with payoffs.
+    walked: WalkedInfosets. The infosets.
     num_actions: int32 (infosets,). The number of actions of each infoset.
     first_sequence: int32 (infosets,). The sequence of action 0 of each infoset.
     depth: int32 (infosets,). The number of infosets above each infoset, in its subgame.
@@ -37,10 +38,10 @@ class SubgameInfosets:
   """
 
   def __init__(
-    self, rows: PlayerRows, first_infoset: Int64s, root: Int64s, num_actions: Int32s
+    self, walked: WalkedInfosets, first_infoset: Int64s, root: Int64s, num_actions: Int32s
   ) -> None:
-    """Takes infosets and rows, the first infoset and the root of each subgame, and the numbers of actions."""
-    self.rows, self.num_actions = rows, num_actions
+    """Takes infosets, the first infoset and the root of each subgame, and the numbers of actions."""
+    self.walked, self.num_actions = walked, num_actions
     self.first_infoset_of_subgame, self.root_of_subgame = first_infoset, root
     # The number of roots before the infoset: one for each subgame up to its own.
     num_roots = np.repeat(np.arange(1, len(root)), np.diff(first_infoset))
@@ -53,7 +54,7 @@ class SubgameInfosets:
     infoset_of_sequence[~is_root] = np.repeat(
       np.arange(len(num_actions), dtype=np.int32), num_actions
     )
-    self.depth = infoset_depths(infoset_of_sequence[rows.parent])
+    self.depth = infoset_depths(taken(infoset_of_sequence, walked.parent))
 
   @property
   def num_subgames(self) -> int:
@@ -64,12 +65,6 @@ class SubgameInfosets:
     """Returns the subgame of each of some infosets."""
     result: Int64s = np.searchsorted(self.first_infoset_of_subgame, infosets, side="right") - 1
     return result
-
-  def paying_sequences(self) -> Int64s:
-    """Returns the paying sequences, ascending: those below a root after which the game can end with a payoff."""
-    is_paying = self.rows.classes > 0
-    is_paying[self.root_of_subgame[:-1]] = False
-    return np.flatnonzero(is_paying)
 
 
 class _Union:
@@ -89,7 +84,7 @@ class _Union:
   def __init__(self, subgames: SubgameInfosets, num_images: int) -> None:
     """Begins without subtrees; `num_images` is the length of `image` with all subtrees."""
     self._subgames = subgames
-    self._num_seen = 1 + int(subgames.rows.seen.max(initial=0))
+    self._num_seen = 1 + int(subgames.walked.seen.max(initial=0))
     # The sequence of the current subtree for each sequence of its subgames.
     self._current_image = np.zeros(subgames.root_of_subgame[-1], np.int32)
     self._num_sequences = self._num_images = 0
@@ -116,8 +111,8 @@ class _Union:
   def _merge(self, infosets: Int64s) -> int:
     """Merges infosets of one depth, and returns the number of infosets that they become."""
     subgames = self._subgames
-    parent = self._current_image[subgames.rows.parent[infosets]].astype(np.int64)
-    keys: Int64s = (1 + parent) * self._num_seen + subgames.rows.seen[infosets]
+    parent = self._current_image[subgames.walked.parent[infosets]].astype(np.int64)
+    keys: Int64s = (1 + parent) * self._num_seen + subgames.walked.seen[infosets]
     keys, first, merged = np.unique(keys, return_index=True, return_inverse=True)
     witness = infosets[first]
     num_actions = subgames.num_actions[witness]
@@ -255,9 +250,13 @@ class PlayerSubtrees:
     result[inner] = self._sequences(self.parent[infoset[inner]], copy[inner])
     return result
 
-  def histories(self, infoset: Int64s, copy: Int64s) -> Int64s:
-    """Returns a history at the cut for each copy of an infoset. It leads to the subgame of the infoset's witness."""
-    # First a history for each embedding and copy.
+  def histories(self) -> tuple[Int64s, Int64s]:
+    """Returns a history at the cut for each copy of an infoset. It leads to the subgame of the infoset's witness.
+
+    Returns:
+      int64 (infosets,). The element of copy 0 of each infoset in the second array; those of other copies follow.
+      int64 (embeddings and copies,). A history.
+    """
     num_copies = self._num_copies_of_subtree[self.embeddings // self.subgames.num_subgames]
     first_of_embedding = np.cumsum(num_copies) - num_copies
     history = np.zeros(num_copies.sum(), np.int64)
@@ -265,8 +264,7 @@ class PlayerSubtrees:
       first_of_embedding[self.embedding_of_history] + self.copy_at_cut[self.place_of_history]
     ] = np.arange(len(self.place_of_history))
     embedding = self._embedding(self.subtree, self.subgames.subgame_of(self.witness))
-    result: Int64s = history[first_of_embedding[embedding][infoset] + copy]
-    return result
+    return first_of_embedding[embedding], history
 
   def sequences_after(self, history: Int64s, sequence: Integers, subgame: Int64s) -> Int64s:
     """Returns sequences of the whole game for sequences of subgames.
@@ -291,19 +289,18 @@ class PlayerSubtrees:
     result: Int64s = self.copy_0[sequences] + copies * self.stride[sequences]
     return result
 
-  def place_paying_sequences(self, placed: Uint32s) -> tuple[Int64s, Uint32s]:
-    """Returns the layout's numbers of the paying sequences of all embedded subgames.
+  def embed(self, paying: Uint32s, first_paying: Int64s) -> tuple[Int64s, Uint32s]:
+    """Returns the paying sequences of all embedded subgames as sequences of the whole game.
 
     Args:
-      placed: uint32 (sequences,). The layout's number of each sequence of the whole game.
+      paying: uint32 (paying sequences,). The paying sequences of all subgames.
+      first_paying: int64 (subgames + 1,). The first paying sequence of each subgame.
 
     Returns:
       int64 (embeddings,). The first element of each embedding in the second array.
       uint32 (elements,). The number of each paying sequence in copy 0 of its subtree, embedding by embedding.
     """
     subgame, root = self.embedded_subgames(), self.subgames.root_of_subgame
-    paying = self.subgames.paying_sequences()
-    first_paying = np.searchsorted(paying, root)
     num_paying = np.diff(first_paying)[subgame]
     first = np.cumsum(num_paying) - num_paying
     # From a sequence of a subgame to its place in `image`.
@@ -314,5 +311,5 @@ class PlayerSubtrees:
       count = num_paying[some]
       sequences = paying[concatenated_ranges(first_paying[subgame[some]], count)]
       image = self.image[sequences + np.repeat(shift[some], count)]
-      result[first[begin] : first[begin] + len(sequences)] = placed[self.copy_0[image]]
+      result[first[begin] : first[begin] + len(sequences)] = self.copy_0[image]
     return first, result
