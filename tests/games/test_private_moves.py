@@ -693,7 +693,7 @@ def test_unsuitable_games_are_refused():
 
 def test_the_size_of_rows_is_estimated_before_the_walk():
   view = GameView(loading.load_game("dark_hex(num_rows=2,num_cols=3)"), infostate="history")
-  parts = cores.split(worlds.find_worlds(view, _KEYS, 10_000, 10**9, progress=False))
+  parts = cores.split_worlds(worlds.find_worlds(view, _KEYS, 10_000, 10**9, progress=False))
   choice = random.Random(0)
   samples = [size_estimate.sample_entries(parts, choice) for _ in range(2_000)]
   rows = _pair("dark hex 2x3")[1].payoff
