@@ -39,7 +39,7 @@ from spiel_cfr.games.compiled.history_walk import HistoryWalk
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
 from spiel_cfr.policies import forms
-from spiel_cfr.policies.solved_policy import SolvedPolicy
+from spiel_cfr.policies.solved_policy import PolicyResult
 
 # The largest residual of an accepted point, and the residual at which the corrector stops.
 _ACCEPTED_RESIDUAL, _SMALL_RESIDUAL = 1e-8, 1e-10
@@ -67,7 +67,7 @@ class BranchPoint(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class QuantalResponse(SolvedPolicy):
+class QuantalResponse(PolicyResult):
   """The result of `solve_qre`.
 
   Attributes:
@@ -86,12 +86,12 @@ class QuantalResponse(SolvedPolicy):
   path: tuple[BranchPoint, ...]
 
   @functools.cached_property
-  def probabilities(self) -> Float64s:
+  def probabilities(self) -> Float64s:  # type: ignore[override]
     """The strategies in behavioral form, shape (sequences,)."""
     return self.path[-1].probabilities
 
   @functools.cached_property
-  def sequence_form(self) -> Float64s:  # type: ignore[override]
+  def sequence_form(self) -> Float64s:
     """The strategies in sequence form, shape (sequences,)."""
     return forms.sequence_form(self.compiled_game, self.probabilities)
 

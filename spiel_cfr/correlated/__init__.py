@@ -8,13 +8,8 @@ from spiel_cfr.correlated.correlated_policy import (
 )
 from spiel_cfr.correlated.deviations import DEVIATIONS
 from spiel_cfr.correlated.efr_solver import EFRSolver
-from spiel_cfr.correlated.gaps import (
-  GAP_KINDS,
-  MEASURABLE_GAPS,
-  CorrelatedGap,
-  EmpiricalPlay,
-  coarse_correlated_gap,
-)
+from spiel_cfr.correlated.gap_kinds import GAP_KINDS, MEASURABLE_GAPS
+from spiel_cfr.correlated.gaps import CorrelatedGap, EmpiricalPlay, coarse_correlated_gap
 from spiel_cfr.correlated.optimal_equilibria import (
   OptimalEquilibrium,
   optimal_equilibrium,

@@ -18,13 +18,8 @@ from spiel_cfr._util import arguments, copying
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
-from spiel_cfr.correlated.gaps import (
-  GAP_KINDS,
-  MEASURABLE_GAPS,
-  NORMAL_FORMS,
-  CorrelatedGap,
-  EmpiricalPlay,
-)
+from spiel_cfr.correlated.gap_kinds import GAP_KINDS, MEASURABLE_GAPS, NORMAL_FORMS
+from spiel_cfr.correlated.gaps import CorrelatedGap, EmpiricalPlay
 from spiel_cfr.correlated.normal_form_gap import normal_form_gap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.infosets import entry_slices

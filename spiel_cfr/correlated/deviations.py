@@ -29,6 +29,7 @@ from spiel_cfr._numba.records import Longs
 from spiel_cfr._util import arguments
 from spiel_cfr._util.copying import FrozenMapping
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel.history_list import NONE
 
 FORCED, PARTIAL, TRIGGERED, FOLLOWED, RECALLED = (
   "forced",
@@ -37,8 +38,6 @@ FORCED, PARTIAL, TRIGGERED, FOLLOWED, RECALLED = (
   "followed",
   "recalled",
 )
-# Stands for a missing infoset, action or memory.
-NONE = -1
 _MOST_REGRETS = 1 << 26
 
 

@@ -73,26 +73,22 @@ class EFRSolver(GradientSolver[EFRState]):
     self.reset()
 
   def _first_state(self) -> EFRState:
-    game = self.compiled_game
-    state = EFRState(
-      point=np.zeros(game.end),
+    game, strategy = self.compiled_game, forms.uniform(self.compiled_game)
+    reach = self._table.reach(strategy)
+    return EFRState(
+      point=reach[: game.end].copy(),
       cumulative=np.zeros(game.end),
-      strategy=forms.uniform(game),
+      strategy=strategy,
       regrets=np.zeros(self._table.size),
-      reach=self._table.new_reach(),
+      reach=reach,
       play_values=np.zeros(game.num_players),
     )
-    self._update_strategy(state, learns=False)
-    return state
-
-  def _update_strategy(self, state: EFRState, *, learns: bool) -> None:
-    """Chooses the next strategy if `learns`, and computes the reach probabilities and the sequence form."""
-    self._table.update(state.regrets, state.strategy, state.reach, learns=learns)
-    state.point[:] = state.reach[: len(state.point)]
 
   def refresh(self) -> None:
     super().refresh()
-    self._update_strategy(self.state, learns=False)
+    state = self.state
+    state.reach[:] = self._table.reach(state.strategy)
+    state.point[:] = state.reach[: len(state.point)]
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -105,7 +101,8 @@ class EFRSolver(GradientSolver[EFRState]):
     self._table.add(state.regrets, state.strategy, utility, state.reach)
     state.cumulative += state.point
     state.play_values += values
-    self._update_strategy(state, learns=True)
+    self._table.update_strategy(state.regrets, state.strategy, state.reach)
+    state.point[:] = state.reach[: len(state.point)]
     return values
 
   def current_probabilities(self) -> Float64s:

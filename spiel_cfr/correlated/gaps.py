@@ -13,16 +13,15 @@ kind of deviator, and the gap is 0 if no such deviator gains:
     normal-form            is told its pure strategy, an action at every infoset, before the game
     mixed normal-form      is told its mixed strategy before the game
 
-A set in `DEVIATIONS` also defines a kind of equilibrium, with the name of the set, if its deviators follow again after
-their deviation. OpenSpiel computes the first five kinds and the last from lists of profiles: `cce_dist`, `EFCCEDist`,
-`EFCEDist`, `AFCCEDist`, `AFCEDist` and `ce_dist`.
+Each other kind in `GAP_KINDS` has the name of a set in `DEVIATIONS`: its deviator follows again after a deviation of
+that set. OpenSpiel computes gaps from lists of profiles: of the first five kinds by `cce_dist`, `EFCCEDist`,
+`EFCEDist`, `AFCCEDist` and `AFCEDist`, and of the last by `ce_dist`.
 
 Here only the two normal-form kinds need the profiles (`MixturePolicy.gap`). In the other kinds, the gain of a deviator
 is a sum of regrets of its memories. A memory is what the deviator knows, at an infoset, of earlier recommendations; see
 `deviations`. Sums of regrets over a run therefore determine the gap; docs/theory/correlated.md has the proof.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -30,69 +29,19 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned
 from spiel_cfr._util import arguments
-from spiel_cfr._util.copying import FrozenMapping
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.warm_start import read_policy
-from spiel_cfr.correlated.deviations import NONE, Memories, full_name
+from spiel_cfr.correlated.deviations import Memories, full_name
+from spiel_cfr.correlated.gap_kinds import GAP_KINDS, MEASURABLE_GAPS, NORMAL_FORMS, End, Start
 from spiel_cfr.correlated.regrets import DeviationRegrets
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.policies import open_spiel
-
-# The point at which a deviation begins: before the game, at an infoset before the recommendation there, or after it.
-_BEFORE_GAME, _UNSEEN, _SEEN = range(3)
-# The point at which a deviation ends, so that the deviator follows again: never; after an external deviation; after an
-# external or internal deviation; after the first action; or at any time, because the deviator sees all recommendations.
-_NEVER, _AFTER_EXTERNAL, _AFTER_ANY, _AFTER_FIRST, _ANY_TIME = range(5)
-# For each kind of gap, the points at which its deviations begin and end.
-GAP_KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
-  {
-    "coarse": (_BEFORE_GAME, _NEVER),
-    "extensive-form coarse": (_UNSEEN, _NEVER),
-    "extensive-form": (_SEEN, _NEVER),
-    "agent-form coarse": (_UNSEEN, _AFTER_FIRST),
-    "agent-form": (_SEEN, _AFTER_FIRST),
-    "blind counterfactual": (_BEFORE_GAME, _AFTER_EXTERNAL),
-    "informed counterfactual": (_BEFORE_GAME, _AFTER_ANY),
-    "blind partial sequence": (_UNSEEN, _AFTER_EXTERNAL),
-    "counterfactual partial sequence": (_UNSEEN, _AFTER_ANY),
-    "causal partial sequence": (_SEEN, _AFTER_EXTERNAL),
-    "twice informed partial sequence": (_SEEN, _AFTER_ANY),
-    "behavioral": (_SEEN, _ANY_TIME),
-  }
-)
-# The kinds of gaps that are computed from the profiles, not from regrets.
-NORMAL_FORMS = NORMAL_FORM, MIXED_NORMAL_FORM = "normal-form", "mixed normal-form"
-_BLIND_GAPS = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
-# For each set of deviations, the kinds of gap that its regrets determine; the first is the default. If no regret is
-# positive, these gaps are 0.
-MEASURABLE_GAPS: Mapping[str, tuple[str, ...]] = FrozenMapping(
-  {
-    "blind action": ("agent-form coarse",),
-    "informed action": ("agent-form", "agent-form coarse"),
-    "blind counterfactual": ("coarse", "blind counterfactual"),
-    "informed counterfactual": ("coarse", "blind counterfactual", "informed counterfactual"),
-    "blind partial sequence": (*_BLIND_GAPS, "blind partial sequence"),
-    "counterfactual partial sequence": (
-      *_BLIND_GAPS,
-      *("agent-form", "informed counterfactual", "blind partial sequence"),
-      "counterfactual partial sequence",
-    ),
-    "causal partial sequence": (
-      *("extensive-form", *_BLIND_GAPS, "agent-form", "blind partial sequence"),
-      "causal partial sequence",
-    ),
-    "twice informed partial sequence": (
-      "extensive-form",
-      *(kind for kind in GAP_KINDS if kind not in ("extensive-form", "behavioral")),
-    ),
-    "behavioral": ("behavioral",),
-  }
-)
 
 
 class CorrelatedGap(NamedTuple):
@@ -112,7 +61,7 @@ class CorrelatedGap(NamedTuple):
 
 
 def _best_gains(
-  game: CompiledGame, memories: Memories, regrets: Float64s, begins: int, ends: int
+  game: CompiledGame, memories: Memories, regrets: Float64s, start: Start, end: End
 ) -> Float64s:
   """Returns the gain of each player's best deviator, times the sum of weights, shape (players,).
 
@@ -128,15 +77,15 @@ def _best_gains(
     game: the game.
     memories: the layout of the regrets.
     regrets: shape (regrets,). Weighted sums of regrets.
-    begins: the point at which deviations begin, see `GAP_KINDS`.
-    ends: the point at which deviations end, see `GAP_KINDS`.
+    start: the point at which deviations begin.
+    end: the point at which deviations end.
   """
   sizes = memories.num_actions.tolist()
   shapes = list(zip(np.diff(memories.begin).tolist(), sizes, strict=True))
   deviating = [np.zeros(shape) for shape in shapes]
   following = [np.zeros(size) for size in sizes]
   triggered = [np.zeros((size, size)) for size in sizes]
-  recalls = ends == _ANY_TIME
+  recalls = end == End.ANY_TIME
   recalling = [np.zeros((count * recalls, size, size)) for count, size in shapes]
   first_gains = np.zeros(game.num_infosets)
   for infoset, size in reversed(list(enumerate(sizes))):
@@ -144,8 +93,8 @@ def _best_gains(
     if recalls:
       gains = (internal + recalling[infoset]).max(axis=2).sum(axis=1)
     else:
-      gains = _deviator_gains(external, internal, deviating[infoset], ends)
-    gain = _follower_gain(gains, internal, following[infoset], triggered[infoset], begins)
+      gains = _deviator_gains(external, internal, deviating[infoset], end)
+    gain = _follower_gain(gains, internal, following[infoset], triggered[infoset], start)
     above, action = memories.infoset_above[infoset], memories.action_above[infoset]
     if above == NONE:
       first_gains[infoset] = gains.sum() if recalls else gain
@@ -153,7 +102,7 @@ def _best_gains(
     following[above][action] += gain
     if recalls:
       recalling[above][:, :, action] += gains.reshape(-1, sizes[above])
-    elif ends != _AFTER_FIRST:
+    elif end != End.AFTER_FIRST_ACTION:
       at_infoset = slice(*memories.begin[infoset : infoset + 2])
       memory_above, trigger = memories.above[at_infoset], memories.trigger[at_infoset]
       is_inherited = memory_above != NONE
@@ -183,7 +132,7 @@ def _regrets_at(
 
 
 def _deviator_gains(
-  external: Float64s, internal: Float64s, deviating: Float64s, ends: int
+  external: Float64s, internal: Float64s, deviating: Float64s, end: End
 ) -> Float64s:
   """Returns the best gain at and below an infoset of a deviator with each memory there, shape (memories,).
 
@@ -195,15 +144,15 @@ def _deviator_gains(
   # To play an action is to play it instead of each recommendation.
   gains = np.vstack([external, internal.sum(axis=1)]) + deviating
   gains = gains.max(axis=1)
-  if ends in (_AFTER_EXTERNAL, _AFTER_ANY):
+  if end in (End.AFTER_EXTERNAL, End.AFTER_ANY):
     gains = np.maximum(gains, 0.0)
-  if ends == _AFTER_ANY:
+  if end == End.AFTER_ANY:
     gains = np.maximum(gains, internal.max(axis=2).sum(axis=1))
   return np.asarray(gains)
 
 
 def _follower_gain(
-  gains: Float64s, internal: Float64s, following: Float64s, triggered: Float64s, begins: int
+  gains: Float64s, internal: Float64s, following: Float64s, triggered: Float64s, start: Start
 ) -> float:
   """Returns the best gain at and below an infoset of a player that has followed so far.
 
@@ -212,9 +161,9 @@ def _follower_gain(
       max(sum over b of following(b), gain of the last memory)                         before it sees b
       sum over b of  max(following(b), max over a of s(last, b, a) + triggered(b, a))  after it sees b
   """
-  if begins == _UNSEEN:
+  if start == Start.BEFORE_RECOMMENDATION:
     return float(max(following.sum(), gains[-1]))
-  if begins == _SEEN:
+  if start == Start.AFTER_RECOMMENDATION:
     options = internal[-1] + triggered
     np.fill_diagonal(options, following)
     return float(options.max(axis=1).sum())
@@ -327,8 +276,7 @@ class EmpiricalPlay:
       raise errors.ArgumentError(f"weight must be a number, not {arguments.shortened(weight)}.")
     weight = float(arguments.weights(weight, "weight"))
     game, strategy = self.compiled_game, read_policy(self.compiled_game, policy)
-    reach = self._table.new_reach()
-    self._table.update(self._regrets, strategy, reach, learns=False)
+    reach = self._table.reach(strategy)
     utility = gradients(game, reach[: game.end])
     self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
     self._table.add(self._regrets, strategy, utility, reach, weight)

@@ -18,12 +18,8 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.correlated.gaps import (
-  MIXED_NORMAL_FORM,
-  CorrelatedGap,
-  check_exact,
-  make_gap,
-)
+from spiel_cfr.correlated.gap_kinds import MIXED_NORMAL_FORM
+from spiel_cfr.correlated.gaps import CorrelatedGap, check_exact, make_gap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.counterfactual_values import gradients
 from spiel_cfr.games.sequence_form.treeplex import Treeplex

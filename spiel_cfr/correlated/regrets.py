@@ -24,7 +24,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.kernels import inlined
-from spiel_cfr._numba.records import Count, Double, Doubles
+from spiel_cfr._numba.records import Double, Doubles
 from spiel_cfr._numba.steps import Chain, step
 from spiel_cfr.correlated.deviations import Memories, make_memories
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -209,6 +209,41 @@ def _fixed_point(
     result[a] /= total
 
 
+@inlined
+def _reach_below(memories: Memories, infoset: int, strategy: Float64s, reach: Float64s) -> None:
+  """Writes the probabilities of the sequences and action lists that end at an infoset to `reach`."""
+  row, stride = memories.sequence[infoset], memories.stride[infoset]
+  sequence_above, num_sequences = memories.sequence_above[infoset], strategy.shape[0]
+  for a in range(memories.num_actions[infoset]):
+    sequence = row + a * stride
+    reach[sequence] = reach[sequence_above] * strategy[sequence]
+  for number in range(memories.action_list_begin[infoset], memories.action_list_begin[infoset + 1]):
+    reach[num_sequences + number] = (
+      reach[memories.action_list_parent[number]] * strategy[memories.action_list_last[number]]
+    )
+
+
+class NodeReach(NamedTuple):
+  """The arguments of `compute_reach`.
+
+  Attributes:
+    memories: `Memories`. The layout of the regrets.
+    strategy: float64 (sequences,). The strategy in behavioral form.
+    reach: float64 (nodes,). The probability of each node of `Memories`, which the kernel overwrites.
+  """
+
+  memories: Memories
+  strategy: Doubles
+  reach: Doubles
+
+
+@step(NodeReach, single=False)
+def compute_reach(record: NodeReach) -> None:
+  """Computes the probability of each node of `Memories` under a strategy."""
+  for infoset in range(record.memories.sequence.shape[0]):
+    _reach_below(record.memories, infoset, record.strategy, record.reach)
+
+
 class StrategyUpdate(NamedTuple):
   """The arguments of `update_strategy`.
 
@@ -216,9 +251,8 @@ class StrategyUpdate(NamedTuple):
     memories: `Memories`. The layout of the regrets.
     ties: float64 (infosets,). The largest regret that counts as 0 at each infoset.
     regrets: float64 (regrets,). The cumulative regrets.
-    strategy: float64 (sequences,). The strategy in behavioral form, which the kernel overwrites if `learns`.
+    strategy: float64 (sequences,). The strategy in behavioral form, which the kernel overwrites.
     reach: float64 (nodes,). The probability of each node of `Memories`, which the kernel overwrites.
-    learns: bool. True to choose a new strategy, False to compute only `reach`.
   """
 
   memories: Memories
@@ -226,15 +260,13 @@ class StrategyUpdate(NamedTuple):
   regrets: Doubles
   strategy: Doubles
   reach: Doubles
-  learns: Count
 
 
 @step(StrategyUpdate, single=False)
 def update_strategy(record: StrategyUpdate) -> None:
-  """Chooses strategies from the root down if `learns`, and computes the probability of each node of `Memories`."""
+  """Chooses strategies from the root down, and computes the probability of each node of `Memories` under them."""
   memories, ties, regrets = record.memories, record.ties, record.regrets
-  strategy, reach, learns = record.strategy, record.reach, record.learns
-  num_sequences, most_actions = strategy.shape[0], 1
+  strategy, reach, most_actions = record.strategy, record.reach, 1
   for infoset in range(memories.num_actions.shape[0]):
     most_actions = max(most_actions, memories.num_actions[infoset])
   internal = np.empty((most_actions, most_actions))
@@ -244,30 +276,20 @@ def update_strategy(record: StrategyUpdate) -> None:
   for infoset in range(memories.sequence.shape[0]):
     row, stride = memories.sequence[infoset], memories.stride[infoset]
     actions = memories.num_actions[infoset]
-    if learns:
-      external_total, internal_total = _sum_deviations(
-        memories, infoset, actions, reach, regrets, ties[infoset], external, internal
-      )
-      if internal_total > 0.0:
-        # An external deviation to a is an internal one from every action b.
-        for a in range(actions):
-          for b in range(actions):
-            internal[b, a] += external[a]
-        _fixed_point(internal, reachable, members, actions, result)
+    external_total, internal_total = _sum_deviations(
+      memories, infoset, actions, reach, regrets, ties[infoset], external, internal
+    )
+    if internal_total > 0.0:
+      # An external deviation to a is an internal one from every action b.
       for a in range(actions):
-        if internal_total <= 0.0:
-          result[a] = external[a] / external_total if external_total > 0.0 else 1.0 / actions
-        strategy[row + a * stride] = result[a]
-    sequence_above = memories.sequence_above[infoset]
+        for b in range(actions):
+          internal[b, a] += external[a]
+      _fixed_point(internal, reachable, members, actions, result)
     for a in range(actions):
-      sequence = row + a * stride
-      reach[sequence] = reach[sequence_above] * strategy[sequence]
-    for number in range(
-      memories.action_list_begin[infoset], memories.action_list_begin[infoset + 1]
-    ):
-      reach[num_sequences + number] = (
-        reach[memories.action_list_parent[number]] * strategy[memories.action_list_last[number]]
-      )
+      if internal_total <= 0.0:
+        result[a] = external[a] / external_total if external_total > 0.0 else 1.0 / actions
+      strategy[row + a * stride] = result[a]
+    _reach_below(memories, infoset, strategy, reach)
 
 
 class DeviationRegrets:
@@ -303,17 +325,16 @@ class DeviationRegrets:
     scale = game.scale[: game.num_infosets].astype(np.uint64) << np.uint64(48)
     self._ties = TIE * scale.view(np.float64)
 
-  def new_reach(self) -> Float64s:
-    """Returns an array for the probability of each node of `Memories`, filled with zeros, shape (nodes,)."""
-    return np.zeros(self.game.end + len(self.memories.action_list_last))
+  def reach(self, strategy: Float64s) -> Float64s:
+    """Returns the probability of each node of `Memories` under a strategy, shape (nodes,)."""
+    result = np.zeros(self.game.end + len(self.memories.action_list_last))
+    result[[tree.root for tree in self.game.treeplexes]] = 1.0
+    Chain([compute_reach.on(NodeReach(self.memories, strategy, result))]).run()
+    return result
 
-  def update(self, regrets: Float64s, strategy: Float64s, reach: Float64s, *, learns: bool) -> None:
-    """Overwrites `reach` with the probabilities of nodes under a strategy.
-
-    If `learns`, first overwrites `strategy` with the next strategy.
-    """
-    reach[[tree.root for tree in self.game.treeplexes]] = 1.0
-    arguments = StrategyUpdate(self.memories, self._ties, regrets, strategy, reach, learns)
+  def update_strategy(self, regrets: Float64s, strategy: Float64s, reach: Float64s) -> None:
+    """Overwrites `strategy` with the next strategy, and `reach` with its probabilities of nodes."""
+    arguments = StrategyUpdate(self.memories, self._ties, regrets, strategy, reach)
     Chain([update_strategy.on(arguments)]).run()
 
   def add(

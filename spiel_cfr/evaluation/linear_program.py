@@ -152,6 +152,11 @@ def solve_program(
   return minimize(costs, scipy.sparse.hstack([-payoffs.T, second.T]), constraints, method)
 
 
+def largest(numbers: Float64s) -> float:
+  """Returns the largest absolute value, or 1 if all are 0: the unit of numbers for the absolute tolerances of HiGHS."""
+  return float(np.abs(numbers).max(initial=0.0)) or 1.0
+
+
 def minimize(
   costs: Float64s,
   inequalities: Any,

@@ -1,4 +1,4 @@
-"""Base class of results such as `Solution`: strategies in sequence form, available as policies and dictionaries."""
+"""Base classes of results that contain a strategy for each player, available as policies and dictionaries."""
 
 import functools
 
@@ -8,24 +8,16 @@ from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 
-class SolvedPolicy:
+class PolicyResult:
   """Base class of results that contain a strategy for each player.
 
   Attributes:
     compiled_game: `CompiledGame`. The game.
-    sequence_form: float64 (sequences,). The strategies of all players.
+    probabilities: float64 (sequences,). The policy in behavioral form.
   """
 
   compiled_game: CompiledGame
-  sequence_form: Float64s
-
-  @functools.cached_property
-  def probabilities(self) -> Float64s:
-    """The policy in behavioral form, shape (sequences,).
-
-    It is uniform at infosets that the player's strategy never reaches.
-    """
-    return forms.behavioral_form(self.compiled_game, self.sequence_form)
+  probabilities: Float64s
 
   @functools.cached_property
   def policy(self) -> CompiledTabularPolicy:
@@ -39,3 +31,23 @@ class SolvedPolicy:
   def policy_dict(self) -> open_spiel.PolicyDict:
     """Returns the policy as infostate -> action -> probability."""
     return open_spiel.to_dict(self.compiled_game, self.probabilities)
+
+
+class SolvedPolicy(PolicyResult):
+  """Base class of results such as `Solution`, whose strategies are in sequence form.
+
+  Attributes:
+    compiled_game: `CompiledGame`. The game.
+    sequence_form: float64 (sequences,). The strategies of all players.
+  """
+
+  compiled_game: CompiledGame
+  sequence_form: Float64s
+
+  @functools.cached_property
+  def probabilities(self) -> Float64s:  # type: ignore[override]
+    """The policy in behavioral form, shape (sequences,).
+
+    It is uniform at infosets that the player's strategy never reaches.
+    """
+    return forms.behavioral_form(self.compiled_game, self.sequence_form)

@@ -16,8 +16,8 @@ from spiel_cfr.games.compiled import counterfactual_values
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.private_moves.private_moves_game import PrivateMovesGame
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
-from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
+from spiel_cfr.policies import forms
+from spiel_cfr.policies.solved_policy import PolicyResult
 
 
 class InfosetGain(NamedTuple):
@@ -39,7 +39,7 @@ class InfosetGain(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Verdict(Evaluated):
+class Verdict(Evaluated, PolicyResult):
   """Exact evaluation of a policy, the result of `judge`; `print` shows it as a table.
 
   Attributes:
@@ -55,15 +55,6 @@ class Verdict(Evaluated):
   expected_values: Float64s
   best_response_values: Float64s
   value: float | None
-
-  @functools.cached_property
-  def policy(self) -> CompiledTabularPolicy:
-    """The policy, as OpenSpiel's Python class."""
-    return CompiledTabularPolicy(self.compiled_game, self.probabilities)
-
-  def probabilities_in(self, game: CompiledGame) -> Float64s | None:
-    """Returns the policy in behavioral form if it is of this game, see `open_spiel.HasArray`."""
-    return self.probabilities if open_spiel.is_same_game(game, self.compiled_game) else None
 
   @property
   def guaranteed(self) -> Float64s | None:

@@ -83,7 +83,7 @@ def test_gaps_equal_the_gain_of_the_best_deviation(name, kind):
   game = spiel_cfr.compile_game(source)
   mixture = mixed(game, 1, 2)
   begins, ends = (
-    words[number] for words, number in zip(WORDS, correlated.GAP_KINDS[kind], strict=True)
+    words[point.value] for words, point in zip(WORDS, correlated.GAP_KINDS[kind], strict=True)
   )
   expected = [
     open_spiel_efr.best_gain(source, mixture, player, begins, ends)

@@ -693,13 +693,13 @@ def test_unsuitable_games_are_refused():
 
 def test_the_size_of_rows_is_estimated_before_the_walk():
   view = GameView(loading.load_game("dark_hex(num_rows=2,num_cols=3)"), infostate="history")
-  parts = cores.split(worlds.find_worlds(view, _KEYS, 10_000, 10**9, progress=False))
+  split = cores.split_worlds(worlds.find_worlds(view, _KEYS, 10_000, 10**9, progress=False))
   choice = random.Random(0)
-  samples = [size_estimate.sample_entries(parts, choice) for _ in range(2_000)]
+  samples = [size_estimate.sample_entries(split, choice) for _ in range(2_000)]
   rows = _pair("dark hex 2x3")[1].payoff
   expected = sum(rows._row_sizes(player).sum() for player in (0, 1))
   assert np.mean(samples) == pytest.approx(expected, rel=0.05)
-  samples = size_estimate.sample_bytes(parts, core_histories.ROOT)
+  samples = size_estimate.sample_bytes(split, core_histories.ROOT)
   size_estimate.check_size(samples, 10**6)
   with pytest.raises(errors.GameTooLargeError, match="by an estimate"):
     size_estimate.check_size(samples, 1_000)

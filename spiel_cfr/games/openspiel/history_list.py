@@ -17,7 +17,7 @@ from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
 
-# CHANCE, TERMINAL: values of `mover` that are not players. NONE: an undefined element of a column.
+# CHANCE, TERMINAL: values of `mover` that are not players. NONE: an undefined element of a column or index.
 CHANCE, TERMINAL = -1, -2
 NONE = -1
 COLUMNS = ("parent", "action", "index", "mover", "infoset", "length")

@@ -110,9 +110,21 @@ def summed_scales(absolute: Payoff, treeplexes: Sequence[Treeplex], player: int)
   """
   totals = np.zeros(treeplexes[-1].end + LINE)
   absolute.gradient_into(player, np.ones(len(totals)), totals)
-  tree = treeplexes[player]
+  return largest_sums(treeplexes[player], totals)
+
+
+def largest_sums(tree: Treeplex, values: Float64s) -> Float64s:
+  """Returns the largest sum of values at and below each infoset, over the player's pure strategies.
+
+  Args:
+    tree: the player's treeplex.
+    values: shape (sequences,). The value of each sequence. The results at the infosets below are added to it.
+
+  Returns:
+    float64 (infosets,), in layout order.
+  """
   result = np.zeros(tree.num_infosets)
   for sequences, infosets in reversed(list(tree.infoset_groups())):
-    result[infosets] = totals[sequences].max(axis=0)
-    np.add.at(totals, tree.parent[infosets], result[infosets])
+    result[infosets] = values[sequences].max(axis=0)
+    np.add.at(values, tree.parent[infosets], result[infosets])
   return result

@@ -21,7 +21,7 @@ from spiel_cfr.games.openspiel.game_size import (
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
 from spiel_cfr.games.private_moves.core_histories import ROOT, CoreHistories, walk_core_histories
-from spiel_cfr.games.private_moves.cores import Split, split
+from spiel_cfr.games.private_moves.cores import Split, split_worlds
 from spiel_cfr.games.private_moves.infoset_states import InfosetStates, PlayerInfosets
 from spiel_cfr.games.private_moves.infostate_checks import check_infostates
 from spiel_cfr.games.private_moves.private_moves_game import PrivateMovesGame
@@ -133,21 +133,21 @@ def compile_view(
     raise errors.PrivateMovesError(
       f"{view.game} has {view.num_players} players; private moves form is for two. compile_game lists its histories."
     )
-  worlds, parts = _find(view, keys, max_worlds, max_bytes, progress)
+  worlds, split = _find(view, keys, max_worlds, max_bytes, progress)
   facts = _facts(view, worlds)
-  cut = choose_cut(worlds, parts, max_bytes, depth)
+  cut = choose_cut(worlds, split, max_bytes, depth)
   del worlds
   memory.give_back()
   starts = ROOT if cut is None else cut.start_of_subgame
   most = max_core_histories if cut is None else None
-  walked = walk_core_histories(parts, starts, most, max_bytes, progress)
+  walked = walk_core_histories(split, starts, most, max_bytes, progress)
   num_core_histories = walked.num_core_histories
   memory.give_back()
-  found = _WholeGame(parts, walked) if cut is None else SharedSubgames(cut, parts, walked)
+  found = _WholeGame(split, walked) if cut is None else SharedSubgames(cut, split, walked)
   # Shared subgames do not keep the rows of the walks, which are long.
   del walked
-  (first, second), chance_action, chance_before = found.infosets(parts.cores.event_action)
-  states = InfosetStates((first, second), parts.action_lists, chance_action, chance_before)
+  (first, second), chance_action, chance_before = found.infosets(split.cores.event_action)
+  states = InfosetStates((first, second), split.action_lists, chance_action, chance_before)
   num_states, num_terminals = found.history_counts
   facts = dataclasses.replace(facts, num_states=num_states, num_terminals=num_terminals)
   return PrivateMovesGame(facts, states, num_core_histories, found.payoff, cut is not None, view)
@@ -197,9 +197,9 @@ def _find(
     try:
       check_infostates(view, candidate)
       worlds = find_worlds(view, candidate, max_worlds, max_bytes, progress)
-      parts = split(worlds)
+      split = split_worlds(worlds)
       check_worlds(view, worlds)
-      return worlds, parts
+      return worlds, split
     except errors.PrivateMovesError as error:
       refused.append(str(error))
   raise errors.PrivateMovesError(

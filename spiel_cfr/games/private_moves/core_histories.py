@@ -72,7 +72,7 @@ class CoreHistories(NamedTuple):
     players: PlayerRows of each player.
     starts: WalkStarts. The first number of each walk.
     chance_event: int32 (paths,). The last event of each path of chance.
-    chance_before: int32 (paths,). The path of chance before that event, or `core_walk.NOTHING`.
+    chance_before: int32 (paths,). The path of chance before that event, or `NONE`.
     rows: int32 (2, rectangles). The row of each player in each rectangle.
     payoff: int32 (rectangles,). The column of `payoffs` of each rectangle.
     payoffs: float64 (2, columns). The return of each player, times the probability of chance.

@@ -15,7 +15,8 @@ from spiel_cfr._numba.arrays import Int32s, Int64s
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Count, Doubles, DoubleTable, Field
 from spiel_cfr._numba.steps import step
-from spiel_cfr.games.private_moves.cores import NO_EVENT, Cores, Ints, Sights
+from spiel_cfr.games.openspiel.history_list import NONE
+from spiel_cfr.games.private_moves.cores import Cores, Ints, Sights
 from spiel_cfr.games.private_moves.worlds import CHANCE, TERMINAL
 
 LongTable = Annotated[Int64s, Field("int64", 2)]
@@ -40,7 +41,6 @@ NUM_COUNTS = 8
 # Elements of `Side.counts`.
 NUM_INFOSETS, NUM_SEQUENCES, NUM_ROWS, NUM_ENTRIES = range(4)
 NUM_SIDE_COUNTS = 4
-NOTHING = -1  # no infoset, no path of chance, or no row
 
 
 class Side(NamedTuple):
@@ -56,11 +56,11 @@ class Side(NamedTuple):
     list_below: int32 (elements,). The first sequence of the infoset below each sequence, if the player moves.
     parent: int32 (infosets,). The sequence above each infoset.
     seen: int32 (infosets,). The number of what the player has seen there.
-    sibling: int32 (infosets,). The next infoset below the same sequence, or `NOTHING`.
+    sibling: int32 (infosets,). The next infoset below the same sequence, or `NONE`.
     first_sequence: int32 (infosets,). The sequence of action 0 of each infoset.
     opponent_sequence: int32 (infosets,). A sequence of the opponent that, with the infoset, is a history.
     chance_path: int32 (infosets,). The chance events of that history: an index in `Walk.chance_event`.
-    child: int32 (sequences,). The first infoset below each sequence, or `NOTHING`.
+    child: int32 (sequences,). The first infoset below each sequence, or `NONE`.
     row_end: int64 (rows,). One past the last entry of each row.
     entries: int32 (entries,). The sequences of each row, row by row.
     counts: int64 (4,). The used lengths of arrays: `NUM_INFOSETS`, `NUM_SEQUENCES`, `NUM_ROWS`, `NUM_ENTRIES`.
@@ -95,7 +95,7 @@ class Walk(NamedTuple):
     offsets: int32 (offsets,). For each core history on the path and each event, the first element of the mover's lists
       with that event.
     chance_event: int32 (paths,). The last event of each path of chance.
-    chance_before: int32 (paths,). The path of chance before that event, or `NOTHING`.
+    chance_before: int32 (paths,). The path of chance before that event, or `NONE`.
     rows: int32 (2, rectangles). The row of each player in each rectangle.
     payoffs: float64 (2, rectangles). The return of each player, times the probability of chance.
     counts: int64 (8,). Counters, from `STOP` to `WORK`.
@@ -124,21 +124,21 @@ def _side(record: Walk, player: int) -> Side:
 @inlined
 def _infoset(side: Side, sequence: int, seen: int, opponent_sequence: int, chance_path: int) -> Any:
   """Returns the infoset below a sequence with what its owner has seen; adds it if it is new."""
-  infoset, last = side.child[sequence], NOTHING
-  while infoset != NOTHING and side.seen[infoset] != seen:
+  infoset, last = side.child[sequence], NONE
+  while infoset != NONE and side.seen[infoset] != seen:
     last, infoset = infoset, side.sibling[infoset]
-  if infoset != NOTHING:
+  if infoset != NONE:
     return infoset
   infoset, first = side.counts[NUM_INFOSETS], side.counts[NUM_SEQUENCES]
-  side.parent[infoset], side.seen[infoset], side.sibling[infoset] = sequence, seen, NOTHING
+  side.parent[infoset], side.seen[infoset], side.sibling[infoset] = sequence, seen, NONE
   side.first_sequence[infoset] = first
   side.opponent_sequence[infoset] = opponent_sequence
   side.chance_path[infoset] = chance_path
   for action in range(side.num_actions[seen]):
-    side.child[first + action] = NOTHING
+    side.child[first + action] = NONE
   side.counts[NUM_INFOSETS] += 1
   side.counts[NUM_SEQUENCES] += side.num_actions[seen]
-  if last == NOTHING:
+  if last == NONE:
     side.child[sequence] = infoset
   else:
     side.sibling[last] = infoset
@@ -174,7 +174,7 @@ def _move(record: Walk, frame: int, player: int, side: Side) -> Any:
     side.list_below[place] = below
     for move in range(first, last):
       event = sights.move_event[move]
-      if event != NO_EVENT:
+      if event != NONE:
         record.offsets[offset + event + 2] += 1
         moves += 1
       elif end >= side.list_sequence.shape[0]:
@@ -196,7 +196,7 @@ def _move(record: Walk, frame: int, player: int, side: Side) -> Any:
     first = sights.first_move[sight]
     for move in range(first, sights.first_move[sight + 1]):
       event = sights.move_event[move]
-      if event != NO_EVENT:
+      if event != NONE:
         target = record.offsets[offset + event + 1]
         record.offsets[offset + event + 1] += 1
         side.list_sequence[target] = below + move - first
@@ -302,7 +302,7 @@ def _enter(record: Walk, frame: int, player: int, side: Side, event: int, mover:
   for place in range(size):
     sight = side.list_sight[begin + place]
     if player != mover:
-      sight = sights.view_sight[sights.first_view[sight] + event]
+      sight = sights.observation_sight[sights.first_observation[sight] + event]
       if sight < 0:
         return UNKNOWN_WORLD
     side.list_sequence[top + place] = side.list_sequence[begin + place]
@@ -391,10 +391,10 @@ def walk_cores(record: Walk) -> None:
 
 def begin(record: Walk, core: int, sights: Int64s) -> None:
   """Begins a walk at a core and a sight of each player, who has a new sequence there."""
-  record.frames[0] = core, _ARRIVING, 0, NOTHING, 0, 0, 1, 1, 1, 1
+  record.frames[0] = core, _ARRIVING, 0, NONE, 0, 0, 1, 1, 1, 1
   record.reach[0] = 1.0
   for side, sight in zip((record.side0, record.side1), sights, strict=True):
     side.list_sequence[0], side.list_sight[0] = side.counts[NUM_SEQUENCES], sight
-    side.child[side.counts[NUM_SEQUENCES]] = NOTHING
+    side.child[side.counts[NUM_SEQUENCES]] = NONE
     side.counts[NUM_SEQUENCES] += 1
   record.counts[DEPTH] = 1

@@ -1,7 +1,8 @@
 """Cores and sights: worlds, split so that the sequences of the two players are independent along a path of cores.
 
 A *core* is the true state and the player to move. A move that leads to another core is an *event* of its core. A
-*sight* of a player is a core and what the player has seen of it. `split` checks four claims at every world and move:
+*sight* of a player is a core and what the player has seen of it. `split_worlds` checks four claims at every world and
+move:
 
 - claim 1: a player's legal actions, at its own moves, depend only on what it has seen;
 - claim 2: the event and the mover's next sight depend only on the mover's sight and action;
@@ -20,11 +21,10 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s
 from spiel_cfr._numba.records import Doubles, DoubleTable, Field
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.private_moves.worlds import CHANCE, Worlds
 
 Ints = Annotated[Int32s, Field("int32", 1)]
-# NO_EVENT: the event of a move that does not change the core. NO_SIGHT: the sight after the end of the game.
-NO_EVENT, NO_SIGHT = -1, -1
 _UNSET = -9
 
 
@@ -54,19 +54,20 @@ class Sights(NamedTuple):
   Attributes:
     seen: int32 (sights,). The number of what the player has seen.
     first_move: int32 (sights + 1,). The first move of each sight. Sights at which the player does not move have none.
-    move_event: int32 (moves,). The event of each move, counted from the first event of its core, or `NO_EVENT`.
-    move_sight: int32 (moves,). The sight after each move, or `NO_SIGHT`.
-    first_view: int32 (sights + 1,). The first view of each sight. A sight at which the player does not move has a view
-      for each event of its core.
-    view_sight: int32 (views,). The sight after the event of each view, or `NO_SIGHT`.
+    move_event: int32 (moves,). The event of each move, counted from the first event of its core; `NONE` if the move
+      does not change the core.
+    move_sight: int32 (moves,). The sight after each move; `NONE` at the end of the game.
+    first_observation: int32 (sights + 1,). The first observation of each sight. A sight at which the player does not
+      move has an observation for each event of its core.
+    observation_sight: int32 (observations,). The sight after each observation; `NONE` at the end of the game.
   """
 
   seen: Ints
   first_move: Ints
   move_event: Ints
   move_sight: Ints
-  first_view: Ints
-  view_sight: Ints
+  first_observation: Ints
+  observation_sight: Ints
 
 
 class Split(NamedTuple):
@@ -76,8 +77,8 @@ class Split(NamedTuple):
     cores: Cores. The cores.
     sights: Sights of each player.
     sight: int64 (2, worlds). The sight of each player at each world.
-    legal: for each player, int64 (seen,). The list of legal actions by what the player has seen; -1 if it never moves
-      then.
+    legal: for each player, int64 (seen,). The list of legal actions by what the player has seen; `NONE` if it never
+      moves then.
     action_lists: list of tuples. Lists of actions.
   """
 
@@ -94,7 +95,8 @@ class _Moves(NamedTuple):
   Attributes:
     core: int64 (edges,). The core before each move.
     mover: int64 (edges,). The player who makes each move, or `CHANCE`.
-    event: int64 (edges,). The event of each move, counted from the first event of its core, or `NO_EVENT`.
+    event: int64 (edges,). The event of each move, counted from the first event of its core; `NONE` if the move does
+      not change the core.
     first_event: int64 (cores + 1,). The first event of each core, then the number of events.
   """
 
@@ -104,7 +106,7 @@ class _Moves(NamedTuple):
   first_event: Int64s
 
 
-def split(worlds: Worlds) -> Split:
+def split_worlds(worlds: Worlds) -> Split:
   """Splits worlds into cores and sights.
 
   Raises:
@@ -136,7 +138,7 @@ def _find_events(worlds: Worlds) -> tuple[_Moves, Cores]:
   event_of_step = np.cumsum(is_event) - 1
   first_event = np.searchsorted(step_source[is_event], np.arange(num_cores + 1))
   has_event = is_event[step_of_edge]
-  event = np.where(has_event, event_of_step[step_of_edge] - first_event[before], NO_EVENT)
+  event = np.where(has_event, event_of_step[step_of_edge] - first_event[before], NONE)
   idle_chance = np.flatnonzero(~has_event & (mover == CHANCE))
   if len(idle_chance):
     _refuse(worlds, "a move of chance does not change the core", idle_chance[0])
@@ -200,23 +202,27 @@ def _find_sights(worlds: Worlds, moves: _Moves, player: int) -> tuple[Sights, In
   is_mover = worlds.mover[core] == player
   num_actions = np.array([len(actions) for actions in worlds.action_lists])
   num_moves = np.where(is_mover, num_actions[legal[seen]], 0)
-  num_views = np.where(is_mover, 0, np.diff(moves.first_event)[core])
-  first_move, first_view = (np.append(0, np.cumsum(counts)) for counts in (num_moves, num_views))
+  num_observations = np.where(is_mover, 0, np.diff(moves.first_event)[core])
+  first_move, first_observation = (
+    np.append(0, np.cumsum(counts)) for counts in (num_moves, num_observations)
+  )
   sight_before = sight[worlds.source]
-  sight_after = np.where(worlds.target < 0, NO_SIGHT, sight[np.maximum(worlds.target, 0)])
+  sight_after = np.where(worlds.target < 0, NONE, sight[np.maximum(worlds.target, 0)])
   is_own = moves.mover == player
   move_event, move_sight = _own_moves(
     worlds, player, np.flatnonzero(is_own), moves.event, first_move, sight_before, sight_after
   )
-  view_sight = _views(worlds, player, ~is_own, moves.event, first_view, sight_before, sight_after)
-  columns = (seen, first_move, move_event, move_sight, first_view, view_sight)
+  observation_sight = _observations(
+    worlds, player, ~is_own, moves.event, first_observation, sight_before, sight_after
+  )
+  columns = (seen, first_move, move_event, move_sight, first_observation, observation_sight)
   return Sights(*(column.astype(np.int32) for column in columns)), sight, legal
 
 
 def _legal_actions(worlds: Worlds, player: int) -> Int64s:
-  """Returns a player's list of legal actions by what it has seen, or -1; checks claim 1."""
+  """Returns a player's list of legal actions by what it has seen, or `NONE`; checks claim 1."""
   is_mover = worlds.mover[worlds.core] == player
-  result = np.full(len(worlds.seen[player]), -1)
+  result = np.full(len(worlds.seen[player]), NONE)
   _store(
     worlds, result, worlds.seen_number[player][is_mover], worlds.legal[is_mover],
     worlds.first_edge[is_mover],
@@ -243,27 +249,27 @@ def _own_moves(
   return move_event, move_sight
 
 
-def _views(
+def _observations(
   worlds: Worlds,
   player: int,
   is_other: Bools,
   event: Int64s,
-  first_view: Int64s,
+  first_observation: Int64s,
   sight_before: Int64s,
   sight_after: Int64s,
 ) -> Int64s:
-  """Returns the next sight of each view of a player; checks claim 3 at the edges of other movers."""
-  hidden = np.flatnonzero(is_other & (event == NO_EVENT))
+  """Returns the sight after each observation of a player; checks claim 3 at the edges of other movers."""
+  hidden = np.flatnonzero(is_other & (event == NONE))
   noticed = hidden[sight_after[hidden] != sight_before[hidden]]
   if len(noticed):
     _refuse(worlds, f"player {player} sees a move that does not change the core", noticed[0])
-  visible = np.flatnonzero(is_other & (event != NO_EVENT))
-  view_sight = np.full(first_view[-1], _UNSET)
+  visible = np.flatnonzero(is_other & (event != NONE))
+  observation_sight = np.full(first_observation[-1], _UNSET)
   _store(
-    worlds, view_sight, first_view[sight_before[visible]] + event[visible], sight_after[visible],
+    worlds, observation_sight, first_observation[sight_before[visible]] + event[visible], sight_after[visible],
     visible, f"the sight of player {player} after an event depends on what the other player has seen",
   )  # fmt: skip
-  return view_sight
+  return observation_sight
 
 
 def _store(

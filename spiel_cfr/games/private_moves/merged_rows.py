@@ -10,7 +10,8 @@ import numpy as np
 from spiel_cfr._numba.arrays import Int32s, Int64s
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.steps import Chain, step
-from spiel_cfr.games.private_moves.core_walk import NOTHING, Longs, Side
+from spiel_cfr.games.openspiel.history_list import NONE
+from spiel_cfr.games.private_moves.core_walk import Longs, Side
 from spiel_cfr.games.private_moves.cores import Ints
 
 
@@ -146,7 +147,7 @@ class _RowMerge(NamedTuple):
     row_end: int64 (rows,). One past the last entry of each row. The kernel replaces it by that of different rows.
     entries: int32 (entries,). The classes of each row. The kernel replaces them by those of different rows.
     number: int32 (rows,). The place of each row among different rows, written by the kernel.
-    table: int32 (a power of 2,). Hash table of different rows; `NOTHING` everywhere at the beginning.
+    table: int32 (a power of 2,). Hash table of different rows; `NONE` everywhere at the beginning.
     mark: int32 (classes,). Workspace of zeros.
   """
 
@@ -187,12 +188,12 @@ def merge_rows(record: _RowMerge) -> None:
   for row in range(record.number.shape[0]):
     end = row_end[row]
     place = _mark_and_hash(record, row, start, end) & last_place
-    same = NOTHING
-    while same == NOTHING and table[place] != NOTHING:
+    same = NONE
+    while same == NONE and table[place] != NONE:
       if _has_marked_classes(record, row, end - start, table[place]):
         same = table[place]
       place = (place + 1) & last_place
-    if same == NOTHING:
+    if same == NONE:
       same, table[place] = num_rows, num_rows
       for entry in range(start, end):
         entries[written] = entries[entry]
@@ -210,7 +211,7 @@ def merged(side: Side) -> tuple[PlayerRows, Int32s]:
   size, occurrences, target, touched = np.zeros((4, num_sequences + 1), np.int32)
   refinement = _Refinement(row_end, side.entries, classes, size, occurrences, target, touched)
   number = np.zeros(num_rows, np.int32)
-  table = np.full(1 << (2 * num_rows).bit_length(), NOTHING, np.int32)
+  table = np.full(1 << (2 * num_rows).bit_length(), NONE, np.int32)
   mark = np.zeros(num_sequences + 1, np.int32)
   row_merge = _RowMerge(row_end, side.entries, number, table, mark)
   Chain([refine_classes.on(refinement), merge_rows.on(row_merge)]).run()

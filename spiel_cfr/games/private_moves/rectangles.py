@@ -39,8 +39,8 @@ from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex
 _MOST_LEAVES = 20_000_000
 
 
-class Rows(NamedTuple):
-  """One player's rows.
+class PlacedRows(NamedTuple):
+  """One player's rows, with sequences in the numbering of the layout.
 
   Attributes:
     class_of_sequence: uint32 (sequences,). The class of each of the player's sequences; 0 for padding.
@@ -55,7 +55,7 @@ class Rows(NamedTuple):
   row_of_rectangle: Indices
 
   def __reduce__(self) -> tuple[Any, ...]:
-    return unpickled, (Rows, *self)
+    return unpickled, (PlacedRows, *self)
 
 
 class DiscoveredRows(NamedTuple):
@@ -73,12 +73,12 @@ class DiscoveredRows(NamedTuple):
   class_of_entry: Int32s
   row_of_rectangle: Int32s
 
-  def placed(self, placement: Placement) -> Rows:
+  def placed(self, placement: Placement) -> PlacedRows:
     """Returns the rows in the numbering of the layout."""
     tree = placement.treeplex
     class_of_sequence = np.zeros(tree.end - tree.root, np.uint32)
     class_of_sequence[placement.sequences - tree.root] = self.class_of_sequence
-    return Rows(
+    return PlacedRows(
       class_of_sequence=class_of_sequence,
       first_entry_of_row=np.append(0, self.row_end).astype(np.uint32),
       class_of_entry=self.class_of_entry.astype(np.uint32),
@@ -90,9 +90,9 @@ class RectangleGradient(NamedTuple):
   """The arguments of `rectangle_gradient`.
 
   Attributes:
-    rows: Rows. The rows of the player.
+    rows: PlacedRows. The rows of the player.
     root: int. The player's first sequence.
-    opponent_rows: Rows. The rows of the opponent.
+    opponent_rows: PlacedRows. The rows of the opponent.
     opponent_root: int. The opponent's first sequence.
     payoffs: float64 (rectangles,). The player's payoff of each pair of sequences.
     sequence_form: float64 (sequences,). The strategy of the opponent.
@@ -102,9 +102,9 @@ class RectangleGradient(NamedTuple):
     by_opponent_row: float64 (rows,). Workspace for the opponent's rows.
   """
 
-  rows: Rows
+  rows: PlacedRows
   root: Count
-  opponent_rows: Rows
+  opponent_rows: PlacedRows
   opponent_root: Count
   payoffs: Doubles
   sequence_form: Doubles
@@ -231,12 +231,12 @@ class Rectangles(PairPayoff):
   """The payoffs of a game in private moves form.
 
   Attributes:
-    rows: Rows of each player.
+    rows: PlacedRows of each player.
   """
 
   form = "rectangles"
 
-  def __init__(self, rows: tuple[Rows, Rows], payoffs: Float64s) -> None:
+  def __init__(self, rows: tuple[PlacedRows, PlacedRows], payoffs: Float64s) -> None:
     """Takes the rows, and each player's payoff of each pair of sequences, shape (2, rectangles)."""
     super().__init__(payoffs)
     self.rows = rows

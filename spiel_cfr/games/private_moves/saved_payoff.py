@@ -55,8 +55,8 @@ def rectangle_arrays(payoff: Rectangles, places: Sequence[Int64s]) -> files.Arra
 
   Args:
     payoff: the payoffs.
-    places: for each player, int64 (sequences,). The place of each sequence in `Rows.class_of_sequence`; sequences are
-      in order of discovery.
+    places: for each player, int64 (sequences,). The place of each sequence in `PlacedRows.class_of_sequence`; sequences
+      are in order of discovery.
   """
   arrays: files.Arrays = {
     "rows": np.stack([rows.row_of_rectangle for rows in payoff.rows]).astype(np.int32),

@@ -14,7 +14,8 @@ from typing import TypeAlias
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.games.openspiel.game_size import at_least
-from spiel_cfr.games.private_moves.cores import NO_EVENT, Split
+from spiel_cfr.games.openspiel.history_list import NONE
+from spiel_cfr.games.private_moves.cores import Split
 from spiel_cfr.games.private_moves.worlds import TERMINAL
 
 # The number of sequences at each sight.
@@ -86,7 +87,7 @@ def sample_entries(
     weight *= len(going_on)
     event = choice.choice(going_on)
     numbers = [
-      lists if player == mover else _viewed(split, player, lists, event)
+      lists if player == mover else _observed(split, player, lists, event)
       for player, lists in enumerate(after[event])
     ]
     core = int(cores.event_core[first_event + event])
@@ -103,17 +104,17 @@ def _moved(split: Split, player: int, numbers: _Numbers) -> dict[int, _Numbers]:
     numbers[sight] += number
     for move in range(sights.first_move[sight], sights.first_move[sight + 1]):
       event, after = int(sights.move_event[move]), int(sights.move_sight[move])
-      if event == NO_EVENT:
+      if event == NONE:
         queue.append((after, number))
       else:
         result[event][after] += number
   return result
 
 
-def _viewed(split: Split, player: int, numbers: _Numbers, event: int) -> _Numbers:
+def _observed(split: Split, player: int, numbers: _Numbers, event: int) -> _Numbers:
   """Returns a player's numbers of sequences after an event that it does not cause."""
   sights = split.sights[player]
   result: _Numbers = collections.Counter()
   for sight, number in numbers.items():
-    result[int(sights.view_sight[sights.first_view[sight] + event])] += number
+    result[int(sights.observation_sight[sights.first_observation[sight] + event])] += number
   return result

@@ -11,8 +11,8 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.private_moves.core_histories import ROOT
-from spiel_cfr.games.private_moves.core_walk import NOTHING
 from spiel_cfr.games.private_moves.cores import Split
 from spiel_cfr.games.private_moves.size_estimate import check_size, sample_bytes
 from spiel_cfr.games.private_moves.worlds import CHANCE, Worlds
@@ -167,7 +167,7 @@ class _TrunkWalk:
       sequences=np.zeros((2, 1), np.int64),
       world=np.zeros(1, np.int64),
       reach=np.ones(1),
-      chance_path=np.full(1, NOTHING),
+      chance_path=np.full(1, NONE),
     )
     self._chance_action, self._chance_before = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     self._leaf_sequences, self._leaf_payoffs = [np.zeros((2, 0), np.int64)], [np.zeros((2, 0))]
