@@ -10,6 +10,7 @@ import fcntl
 import glob
 import hashlib
 import json
+import math
 import os
 import pathlib
 import secrets
@@ -34,6 +35,13 @@ _MOST_UNLOCKED_SECONDS = 1.0
 _HEADER = "header"
 _DIGEST_BYTES = 64
 _BUFFER_BYTES = 1 << 20
+_MEMBER = ".npy"
+# The header before a member of an archive: a signature, and the lengths of the name and the extra field.
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+_HEADER_READERS = {
+  (1, 0): np.lib.format.read_array_header_1_0,
+  (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def write(
@@ -212,22 +220,49 @@ def _members(file: BinaryIO, size: int) -> Arrays:
   """Returns the arrays of an archive of `size` bytes.
 
   Raises:
-    ValueError: a member is compressed, is not an array of numbers, or is longer than its array or the archive.
+    ValueError: a member is not an array, or is longer than the archive.
   """
-  arrays = {}
   with zipfile.ZipFile(file) as archive:
     entries = archive.infolist()
+  if sum(entry.file_size for entry in entries) > size:
+    raise ValueError("its members are longer than itself")
+  arrays = {}
+  for entry in entries:
     # Without compression, no member is longer than the file.
-    is_stored = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
-    if not is_stored or sum(entry.file_size for entry in entries) > size:
-      raise ValueError("it is not an archive that numpy.savez has written")
-    for entry in entries:
-      with archive.open(entry) as member:
-        array = np.lib.format.read_array(member, allow_pickle=False)
-        if array.dtype.kind not in "biuf" or member.read(1):
-          raise ValueError(f"{entry.filename!r} is of {array.dtype}, or longer than its array")
-      arrays[entry.filename.removesuffix(".npy")] = array
+    if entry.compress_type != zipfile.ZIP_STORED or not entry.filename.endswith(_MEMBER):
+      raise ValueError(f"{entry.filename!r} is not an array that numpy.savez has written")
+    arrays[entry.filename.removesuffix(_MEMBER)] = _array(file, entry)
+  if len(arrays) != len(entries):
+    raise ValueError("two members have the same name")
   return arrays
+
+
+def _array(file: BinaryIO, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
+  """Returns an array in NumPy's format, read directly from the file.
+
+  Raises:
+    ValueError: the shape does not fit the length of the data, or the format is another one.
+  """
+  file.seek(entry.header_offset)
+  local = file.read(_LOCAL_HEADER.size)
+  magic, name_length, extra_length = _LOCAL_HEADER.unpack(local)
+  if magic != b"PK\x03\x04":
+    raise ValueError(f"{entry.filename!r} is not where it should be")
+  begin = file.seek(name_length + extra_length, os.SEEK_CUR)
+  version = np.lib.format.read_magic(file)
+  if version not in _HEADER_READERS:
+    raise ValueError(f"an array has version {version} of NumPy's format")
+  shape, fortran_order, dtype = _HEADER_READERS[version](file)
+  if dtype.kind not in "biuf":
+    raise ValueError(f"an array is of {dtype}")
+  length, count = begin + entry.file_size - file.tell(), math.prod(shape)
+  if any(number < 0 for number in shape) or count * dtype.itemsize != length:
+    raise ValueError(f"an array of shape {shape} has {length} bytes of data")
+  array: npt.NDArray[Any] = np.empty(count, dtype)
+  readable: Any = file
+  if readable.readinto(array.view(np.uint8)) != length:
+    raise ValueError(f"{entry.filename!r} goes on behind the end of the file")
+  return array.reshape(shape[::-1]).T if fortran_order else array.reshape(shape)
 
 
 def _digest(file: BinaryIO, size: int) -> bytes:

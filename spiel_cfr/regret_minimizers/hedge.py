@@ -128,7 +128,11 @@ class Hedge(RegretMinimizer):
 
     Returns:
       float64 (infosets,). Infinity at infosets with a single action.
+
+    Raises:
+      ArgumentError: `iteration` is not a positive integer.
     """
+    iteration = arguments.positive_integer(iteration, "iteration")
     actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
     at_least_two = np.maximum(actions, 2)
     parameters = self.parameters(np.array([iteration]), game)[0]

@@ -285,7 +285,7 @@ def test_pickles_are_not_opened(kuhn: Any, path: pathlib.Path) -> None:
   trap = np.array([Trap()], dtype=object)
   header: dict[str, Any] = {"solver": {"class": "CFRSolver", "arguments": {}}}
   files.write(path, solver_files.KIND, solver_files.FORMAT, header, {"cumulative": trap})
-  with pytest.raises(errors.FileFormatError, match="Object arrays cannot be loaded"):
+  with pytest.raises(errors.FileFormatError, match="array is of object"):
     spiel_cfr.Solver.load(path, kuhn)
   assert not hasattr(errors, "trapped")
 
