@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 help:
 	@echo "make demo       compare the solvers on a few games and draw the result"
 	@echo "make test       run the quick tests (5 minutes on two cores)"
-	@echo "make test-all   run all tests (40 minutes on two cores)"
+	@echo "make test-all   run all tests (an hour on two cores)"
 	@echo "make lint       check format, style and types"
 	@echo "make composition  run every solver on every form of game and write docs/composition.md"
 	@echo "make atlas      compute the atlas of solved games again, print what has changed and write docs/atlas.md"
@@ -28,7 +28,7 @@ test: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest -n logical --dist worksteal
 
 test-all: $(VENV)/all.stamp
-	@echo "Running all tests, which takes 40 minutes on two cores ..."
+	@echo "Running all tests, which takes an hour on two cores ..."
 	@$(BIN)/python -m pytest -n logical --dist worksteal -m ""
 
 lint: $(VENV)/dev.stamp

@@ -81,7 +81,8 @@ class IterationSchedule:
     They come from a table, since computing them for few iterations at a time is slow.
     """
     first = done - self._table_start
-    if not 0 <= first <= len(self._table) - count:
+    # The first table has no columns.
+    if not self._table.shape[1] or not 0 <= first <= len(self._table) - count:
       iterations = np.arange(1, _table_rows(done, count) + 1) + done
       rule = self._averaging.rule
       self._table = self.minimizer_parameters(iterations)

@@ -30,6 +30,7 @@ def test_it_plays_like_the_librarys_regret_matching(own_regret_matching, game, a
   own = spiel_cfr.FullWidthSolver(game, own_regret_matching, alternating_updates=alternating)
   library = spiel_cfr.TabularCFRSolver(game, alternating_updates=alternating)
   for solver in (own, library):
+    solver.prepare()
     solver.run(20)
   played = game.all_action_sequences  # All but padding.
   expected = library.current_probabilities()[played]
