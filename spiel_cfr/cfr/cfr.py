@@ -37,6 +37,7 @@ from spiel_cfr.cfr.cfr_br import advance_against_best_responses
 from spiel_cfr.cfr.full_width_base import FullWidthBase, Opponents, Runtime
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import make_loop
+from spiel_cfr.cfr.loops.averaging_steps import check_sums_of_rule
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
@@ -102,16 +103,10 @@ class FullWidthSolver(FullWidthBase):
 
   def _advance(self, count: int) -> None:
     self._iterate(count)
-    arrays, rule = self._runtime.loop.arrays, self.averaging.rule
-    if rule is not None:
-      least = min(arrays.weight_sum(player).item() for player in arrays.part_steps.players)
-      if least < 0.0:
-        raise errors.ArgumentError(
-          f"After {self.iteration:,} iterations {type(rule).__name__} has made the first element of `sums` {least:zg}. "
-          "The average policy is `sums` divided by this element, so it must be positive."
-        )
+    if self.averaging.rule is not None:
+      check_sums_of_rule(self._runtime.loop.arrays, self.averaging.rule)
     # The backward pass carries a number that is not finite up to the root.
-    values = arrays.root_values()
+    values = self._runtime.loop.arrays.root_values()
     if not all(map(math.isfinite, values)):
       raise errors.NotFiniteError(
         f"After {self.iteration:,} iterations the value of the game is {values} for its players: the "

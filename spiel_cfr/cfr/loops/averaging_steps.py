@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr._numba.records import Counts, Doubles, Line
 from spiel_cfr._numba.simd import MOST_LANES, add_unbiased, number_for
 from spiel_cfr._numba.steps import Step, step
@@ -130,3 +131,13 @@ def steps_by_rule(
   record = Average(sums, sequence_form, weight, of_rule)
   rule_step = rule.add.on(record, arrays.game.dtype)
   return [forward_pass, rule_step] if after else [rule_step, forward_pass]
+
+
+def check_sums_of_rule(arrays: SolverArrays, rule: AverageRule) -> None:
+  """Raises ArgumentError if the sums that a user's rule has made can't be normalized."""
+  least = min(arrays.weight_sum(player).item() for player in arrays.part_steps.players)
+  if least < 0.0:
+    raise errors.ArgumentError(
+      f"After {int(arrays.state.counts[0]):,} iterations {type(rule).__name__} has made the first element of `sums` "
+      f"{least:zg}. The average policy is `sums` divided by this element, so it must be positive."
+    )
