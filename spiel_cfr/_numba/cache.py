@@ -1,9 +1,10 @@
 """Cache of compiled kernels on disk: a folder with numba's files for each kernel, checked before numba reads it.
 
 numba checks only the file of a function for changes. But functions of other files are inlined in kernels. So each
-folder has a checksum of all files that the function's module imports, directly or indirectly. After an edit, a kernel
-is compiled again and replaces its folder. The checksum also includes numba's files, so that a damaged kernel is
-compiled again.
+folder has a checksum of all files that the function's module imports, directly or indirectly. It also includes the
+values of global numbers and arrays, which numba compiles into the code, and which a program may read from its command
+line. After a change, a kernel is compiled again and replaces its folder. The checksum also includes numba's files, so
+that a damaged kernel is compiled again.
 
 numba's files are pickles, which can run any code. So the cache reads only files and folders that belong to the user or
 to root, and that no other user can write to. The folders of kernels are in `kernels` below `$NUMBA_CACHE_DIR`. If that
@@ -23,8 +24,9 @@ import stat
 import sys
 import tempfile
 import threading
+import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -249,7 +251,42 @@ def _made_of(function: Any, signature: Any, options: dict[str, Any]) -> str | No
       pending += new
   except OSError:
     return None
-  return hashlib.sha256(repr(sorted(hashes.items())).encode()).hexdigest()
+  made_of = sorted(hashes.items()), _global_values(function, hashes)
+  return hashlib.sha256(repr(made_of).encode()).hexdigest()
+
+
+def _global_values(function: Any, modules: Container[str]) -> list[Any]:
+  """Returns the values of the global numbers and arrays that a function of some modules uses, or functions it calls."""
+  result, seen, pending = list[Any](), set[int](), [function]
+  while pending:
+    # Dispatchers of numba have the plain function in `py_func`, kernels of this package in `function`.
+    plain = pending.pop()
+    plain = getattr(plain, "py_func", getattr(plain, "function", plain))
+    if id(plain) in seen or not (hasattr(plain, "__code__") and plain.__module__ in modules):
+      continue
+    seen.add(id(plain))
+    names = _names_in(plain.__code__)
+    values = [plain.__globals__[name] for name in names if name in plain.__globals__]
+    imported = [value for value in values if isinstance(value, types.ModuleType)]
+    values += [vars(module)[name] for module in imported for name in names if name in vars(module)]
+    result += [_frozen(value) for value in values]
+    pending += filter(callable, values)
+  return result
+
+
+def _frozen(value: Any) -> Any:
+  """Returns something whose `repr` tells a number, a string, an array, or a tuple of these; None for other values."""
+  if isinstance(value, tuple):
+    return [_frozen(each) for each in value]
+  if isinstance(value, np.ndarray):
+    return value.dtype.str, value.shape, hashlib.sha256(value.tobytes()).hexdigest()
+  return value if isinstance(value, (bool, int, float, complex, str, bytes, np.generic)) else None
+
+
+def _names_in(code: types.CodeType) -> list[str]:
+  """Returns the names that code and its inner functions use, in a fixed order."""
+  inner = [const for const in code.co_consts if isinstance(const, types.CodeType)]
+  return [*code.co_names, *(name for each in inner for name in _names_in(each))]
 
 
 @functools.cache

@@ -22,6 +22,7 @@ from spiel_cfr.games.compiled.game_facts import walked_facts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
+from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree import PLAYERS
@@ -90,6 +91,11 @@ class PublicGame(PublicTreeGame):
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
     """Returns the function that builds the payoffs of a part."""
     return functools.partial(PokerTerminals, self.tree, layout, above)
+
+  @property
+  def _bounding_payoff(self) -> Payoff:
+    # Bounds from any part hold for the whole game, see `PokerTerminals`. The payoff of the whole need not be built.
+    return super()._bounding_payoff if self.partition is None else self.partition.parts[0].payoff
 
   @property
   def size(self) -> str:

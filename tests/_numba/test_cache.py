@@ -38,8 +38,10 @@ FILES = {
   ),
   "other": "",
   "kernel": (
-    "import math\nimport package_of_test.helpers as helpers\n"
-    "def kernel(x):\n  return helpers.far(x) + 2.0 + math.floor(2.5)\n"
+    "import math\nimport numpy as np\nimport package_of_test.helpers as helpers\n"
+    "ARRAY, NUMBERS = np.array([1.0, 2.0]), (1.0, 4)\n"
+    "def kernel(x):\n"
+    "  return helpers.far(x) + 2.0 + math.floor(2.5) + ARRAY[1] * NUMBERS[1] + helpers.STEP\n"
   ),
 }
 
@@ -107,6 +109,22 @@ def test_edited_files_are_compiled_again_and_replace_the_old_code(change, folder
   assert len(list(folder.iterdir())) == 1
   # Also back again, though numba finds the file of the function as it was.
   assert not is_read(package())
+
+
+@pytest.mark.parametrize(
+  ("name", "value"), [("ARRAY", np.array([1.0, 3.0])), ("NUMBERS", (1.0, 5)), ("helpers.STEP", 6.0)]
+)
+def test_values_of_globals_are_part_of_a_kernel(name, value, folder, package, monkeypatch):
+  """Numba compiles them into the code; a program may read them from its command line."""
+  function = package()
+  assert not is_read(function)
+  assert is_read(function)
+  if name == "helpers.STEP":
+    monkeypatch.setitem(function.__globals__["helpers"].far.py_func.__globals__, "STEP", value)
+  else:
+    monkeypatch.setitem(function.__globals__, name, value)
+  assert not is_read(function)
+  assert is_read(function)
 
 
 def test_signatures_settings_and_options_lie_side_by_side(folder, package, monkeypatch):

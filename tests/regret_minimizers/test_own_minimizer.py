@@ -98,6 +98,37 @@ def test_kernels_that_read_beyond_their_arrays_are_refused(kernel, match, name):
     solver.init_from_strategy(solver.current_sequence_form()) if name == "resume" else solver.run(1)
 
 
+@block_kernel
+def _writes_no_value(block):
+  for i in range(block.size):
+    block.action_state[0, block.first + i] = block.utility[block.first + i]
+
+
+@block_kernel
+def _writes_no_distribution(block):
+  for i in range(block.size):
+    block.value[i] = 0.0
+    block.strategy[block.first + i] = 2.0
+
+
+@pytest.mark.parametrize(
+  ("kernel", "match"),
+  [
+    (_writes_no_value, "_writes_no_value must write the value of each infoset"),
+    (_writes_no_distribution, "_writes_no_distribution must write probabilities that sum to 1"),
+  ],
+)
+def test_kernels_that_leave_out_a_result_are_refused(kernel, match):
+  """Without it, the infosets above would learn from numbers of other infosets."""
+
+  @dataclasses.dataclass(frozen=True)
+  class Own(RegretMinimizer):
+    observe = kernel
+
+  with pytest.raises(errors.ArgumentError, match=match):
+    spiel_cfr.FullWidthSolver("kuhn_poker", Own()).run(1)
+
+
 def test_kernels_with_enough_lines_are_not_refused():
   @dataclasses.dataclass(frozen=True)
   class Own(RegretMinimizer):

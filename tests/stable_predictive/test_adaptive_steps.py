@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import spiel_cfr
 from spiel_cfr import policies
 from spiel_cfr.cfr import FullWidthSolver
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.stable_predictive import step_sizes
 
 
@@ -307,6 +308,15 @@ def test_loss_bounds_of_parts_are_those_of_the_whole():
   # Infosets have other numbers in parts.
   for first, second in zip(*(bounds_of_players(game) for game in (whole, parts)), strict=True):
     assert (first == second).all()
+
+
+def test_loss_bounds_of_a_users_form_in_parts_are_those_of_the_whole():
+  """Only poker's payoff of a part has the bounds of the whole game."""
+  game = spiel_cfr.games.compile_vector_game("leduc_poker", partitioned=True)
+  assert game.partition is not None
+  inherited = CompiledGame.loss_bounds.func(game)
+  assert inherited.shape == game.loss_bounds.shape
+  assert (inherited > 0).all()
 
 
 def test_current_steps_are_in_the_table():

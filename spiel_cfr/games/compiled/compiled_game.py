@@ -274,8 +274,8 @@ class CompiledGame(abc.ABC):
 
   @property
   def _bounding_payoff(self) -> Payoff:
-    # Bounds from the payoff of any part hold for the whole game. The payoff of the whole game need not be built.
-    return self.payoff if self.partition is None else self.partition.parts[0].payoff
+    """The payoff whose bounds are those of the game."""
+    return self.payoff
 
   @functools.cached_property
   def loss_bounds(self) -> Float64s:

@@ -115,7 +115,8 @@ def try_block_kernel(kernel: Any, block: Block, actions: int, minimizer: Any) ->
     minimizer: the minimizer, for error messages.
 
   Raises:
-    ArgumentError: `kernel` is not a block kernel, numba can't compile it, or an index is beyond an array.
+    ArgumentError: `kernel` is not a block kernel; numba can't compile it; an index is beyond an array; the kernel
+      writes no distribution to `strategy`; or it is not `resume` and does not write `value`.
   """
   dtype, sequences = block.strategy.dtype, actions * MOST_LANES
   scratch = new_scratch(dtype)
@@ -132,12 +133,21 @@ def try_block_kernel(kernel: Any, block: Block, actions: int, minimizer: Any) ->
     size=MOST_LANES,
     actions=actions,
   )
+  scratch.value[:] = np.nan
   _checked(kernel).try_on(
     trial,
     f"{type(minimizer).__name__} has action_lines = {len(block.action_state)} (lines of `action_state`), "
     f"infoset_lines = {len(block.infoset_state)} (lines of `infoset_state`) and {len(block.parameters)} `parameters`; "
     "the kernel needs more of one of them, or uses another index beyond the block.",
   )
+  if kernel is not minimizer.resume and np.isnan(scratch.value[:MOST_LANES]).any():
+    raise errors.ArgumentError(
+      f"{kernel.__qualname__} must write the value of each infoset to `value`: call expected_value(block, i)."
+    )
+  if not np.allclose(trial.strategy.reshape(actions, MOST_LANES).sum(axis=0), 1.0, atol=1e-3):
+    raise errors.ArgumentError(
+      f"{kernel.__qualname__} must write probabilities that sum to 1 to `strategy`: call normalize(block, i, total)."
+    )
 
 
 def _checked(kernel: Any) -> StepKernel:
@@ -187,7 +197,7 @@ def expected_value(block: Block, i: int) -> Any:
 
 @inlined
 def normalize(block: Block, i: int, total: Any) -> None:
-  """Divides the strategies of the vector at i by their sum `total`; makes them uniform where that is not positive."""
+  """Divides strategies of the vector at i, none negative, by their sum `total`; makes them uniform where that is 0."""
   zero, one = full(0.0), full(1.0)
   # 1 where `total` is 0, so that no number is divided by 0.
   is_uniform = where_greater(total, zero, zero, one)
