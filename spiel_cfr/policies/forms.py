@@ -1,7 +1,8 @@
 """Behavioral form and sequence form of a policy: two arrays over the sequences of all players.
 
 In behavioral form, the entry of a sequence is the probability of its last action at its infoset. In sequence form, it
-is the product of the player's action probabilities along the sequence. Entries of padding are 0.
+is the product of the player's action probabilities along the sequence. Entries of padding are unused: 0 in sequence
+form, any number in behavioral form.
 """
 
 import math
