@@ -141,6 +141,13 @@ def turn_endgame() -> tuple[spiel_cfr.poker.Endgame, str]:
   return ranges.endgame(first, second, board=board, pot=500, stack=1250), f"turn {board}"
 
 
+def small_turn(stack: int) -> spiel_cfr.poker.Endgame:
+  """Returns a hold'em turn with twelve hands for each player, a pot of 500 chips, and `stack` chips behind."""
+  first = "AhKh,AsKd,QdQc,JsTs,Tc9h,9c9d,8h8d,5s5h,AdTd,KcQc,6d5d,AsJs"
+  second = "AcKc,AdQd,KhQh,QhQs,JcTc,9h8h,8s8c,7c7h,6s5s,AhTh,JdJh,Kd9d"
+  return ranges.endgame(first, second, board="9s7s4h2s", pot=500, stack=stack)
+
+
 def file_name(kind: str, game: str, suffix: str) -> str:
   """Returns the name of a file, which is different for each game string.
 

@@ -12,7 +12,7 @@ re-solves all rivers of hold'em turns instead, in vector form: files in the Libr
 built-in turn. The policies are then averages of CFR+.
 """
 
-from results import NAMED_GAMES, draws, markdown, panels, save, start, writable
+from results import NAMED_GAMES, draws, markdown, panels, save, small_turn, start, writable
 
 import pathlib
 import sys
@@ -21,7 +21,6 @@ from absl import flags
 
 import spiel_cfr
 from spiel_cfr import poker, search
-from spiel_cfr.poker import ranges
 
 _GAMES = flags.DEFINE_list(
   "games",
@@ -112,12 +111,7 @@ def print_turns() -> None:
 
 def load_turn(name: str) -> poker.PublicGame:
   """Returns a turn with the bets of the Libratus endgames; "small" has twelve hands a side."""
-  if name == "small":
-    first = "AhKh,AsKd,QdQc,JsTs,Tc9h,9c9d,8h8d,5s5h,AdTd,KcQc,6d5d,AsJs"
-    second = "AcKc,AdQd,KhQh,QhQs,JcTc,9h8h,8s8c,7c7h,6s5s,AhTh,JdJh,Kd9d"
-    endgame = ranges.endgame(first, second, board="9s7s4h2s", pot=500, stack=2000)
-  else:
-    endgame = poker.load_endgame(name)
+  endgame = small_turn(stack=2000) if name == "small" else poker.load_endgame(name)
   return poker.compile_public_game(endgame.load(), poker.few_bets)
 
 
