@@ -17,8 +17,9 @@ import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.games.openspiel.checked_calls import TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL, ActionPair, HistoryList, in_order
+from spiel_cfr.games.openspiel.history_list import NONE, ActionPair, HistoryList, in_order
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE, inconsistent_actions
 
 _ADVICE, _ADVICE_WITH_DEADLINE = " Raise max_histories.", " Raise max_histories, or the time."

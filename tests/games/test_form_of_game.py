@@ -15,11 +15,11 @@ from spiel_cfr.games.own_forms import (
   DoubleTable,
   GameFacts,
   Indices,
-  Infosets,
   Leaves,
   Line,
   Payoff,
-  build_treeplex,
+  build_treeplexes,
+  placed_infosets,
   step,
 )
 
@@ -70,19 +70,11 @@ class MatrixGame(CompiledGame):
   """A zero-sum matrix game; `payoffs` are those of player 0."""
 
   def __init__(self, payoffs):
-    no_parent, end, placements = np.zeros(1, np.int64), 0, []
-    for player, count in enumerate(payoffs.shape):
-      placements.append(build_treeplex(no_parent, np.array([count]), end, player))
-      end = placements[-1].treeplex.end
+    no_parents = [np.zeros(1, np.int64)] * 2
+    placements = build_treeplexes(no_parents, [np.array([count]) for count in payoffs.shape])
     self._payoff = _Matrix(payoffs, placements)
     self._infosets = tuple(
-      Infosets(
-        [f"player {player}"],
-        np.arange(count),
-        np.array([count]),
-        place.sequences[1:],
-        place.position,
-      )
+      placed_infosets([f"player {player}"], np.arange(count), np.array([count]), place)
       for player, (count, place) in enumerate(zip(payoffs.shape, placements, strict=True))
     )
     self._digest = hashlib.sha256(payoffs.tobytes()).hexdigest()

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from spiel_cfr._numba.arrays import Int64s, Uint32s, range_starts
+from spiel_cfr.games.sequence_form.treeplex import Placement
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -25,6 +26,15 @@ class Infosets:
   num_actions: Int64s
   action_sequences: Uint32s
   position: Uint32s
+
+
+def placed_infosets(
+  infostates: Sequence[str], actions: Int64s, num_actions: Int64s, placement: Placement
+) -> Infosets:
+  """Returns a player's infosets, given their names and actions in order of discovery, and their layout."""
+  # Sequence 0 is the empty one, which is no action.
+  action_sequences = placement.sequences[1:]
+  return Infosets(infostates, actions, num_actions, action_sequences, placement.position)
 
 
 def entry_slices(all_infosets: Sequence[Infosets]) -> list[dict[str, slice]]:
