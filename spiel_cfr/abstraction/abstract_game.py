@@ -177,7 +177,7 @@ def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
   """
   original, tree = full.infosets[player], full.treeplexes[player]
   # From here on, sequences are numbered in order of discovery; 0 is the empty sequence.
-  sequences = np.append(np.array([tree.root]), original.action_sequences)
+  sequences = original.all_sequences(tree)
   number = np.zeros(tree.end, np.int64)
   number[sequences] = np.arange(len(sequences))
   parents = number[tree.parent[original.position]]

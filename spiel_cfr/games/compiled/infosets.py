@@ -3,8 +3,10 @@
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
+
 from spiel_cfr._numba.arrays import Int64s, Uint32s, range_starts
-from spiel_cfr.games.sequence_form.treeplex import Placement
+from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -26,6 +28,13 @@ class Infosets:
   num_actions: Int64s
   action_sequences: Uint32s
   position: Uint32s
+
+  def all_sequences(self, treeplex: Treeplex) -> Int64s:
+    """Returns the numbers of the player's sequences in the layout of its treeplex, in order of discovery.
+
+    Element 0 is the empty sequence, and the actions follow.
+    """
+    return np.append(treeplex.root, self.action_sequences.astype(np.int64))
 
 
 def placed_infosets(

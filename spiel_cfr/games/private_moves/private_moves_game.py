@@ -106,7 +106,7 @@ class PrivateMovesGame(CompiledGame):
   def _places(self) -> list[Int64s]:
     """For each player, the place of each sequence among its sequences in the layout, in order of discovery."""
     return [
-      np.append(0, infosets.action_sequences.astype(np.int64) - tree.root)
+      infosets.all_sequences(tree) - tree.root
       for infosets, tree in zip(self.infosets, self.treeplexes, strict=True)
     ]
 

@@ -172,10 +172,9 @@ def build_treeplexes(
   result: list[Placement] = []
   root = first_infoset = 0
   for player, (of_player, counts) in enumerate(zip(parents, num_actions, strict=True)):
-    order = states and states[player], ranks and ranks[player]
-    placement = _build_treeplex(of_player, counts, root, first_infoset, *order)
-    result.append(placement)
-    root, first_infoset = placement.treeplex.end, first_infoset + len(counts)
+    of_states, of_ranks = states[player] if states else None, ranks[player] if ranks else None
+    result.append(_build_treeplex(of_player, counts, root, first_infoset, of_states, of_ranks))
+    root, first_infoset = result[-1].treeplex.end, first_infoset + len(counts)
   return result
 
 
