@@ -31,10 +31,9 @@ class Histories(NamedTuple):
   before it are the players' empty sequences.
 
   Attributes:
-    nodes: uint32 (nodes, 4). The columns are the player to move, `UNSIGNED_CHANCE` or `UNSIGNED_TERMINAL` (`MOVER`);
-      the first child (`FIRST_CHILD`); the number of children (`CHILDREN`); and an index (`INDEX`): at a decision, the
-      entry of the infoset's action 0; at a chance node, the first element of `probabilities`; at a terminal node, the
-      row of `returns`.
+    nodes: uint32 (nodes, 4). `MOVER`: the player to move, or `UNSIGNED_CHANCE` or `UNSIGNED_TERMINAL`. `INDEX`: at a
+      decision, the entry of the infoset's action 0. At a chance node, it is the first element of `probabilities`; at a
+      terminal node, the row of `returns`. `FIRST_CHILD`: the first child. `CHILDREN`: the number of children.
     probabilities: float64 (outcomes,). The probabilities of chance's outcomes, chance node by chance node.
     returns: float64 (rows, players). The different returns of terminal nodes, each once, so that they stay in cache.
   """

@@ -121,9 +121,7 @@ def _walk_of(record: Walk, player: int) -> PlayerWalk:
 
 
 @inlined
-def _infoset(
-  own: PlayerWalk, sequence: int, seen: int, opponent_sequence: int, chance_path: int
-) -> Any:
+def _infoset(own: PlayerWalk, sequence: int, seen: int, opponent_sequence: int, path: int) -> Any:
   """Returns the infoset below a sequence with what its owner has seen; adds it if it is new."""
   infoset, last = own.child[sequence], NONE
   while infoset != NONE and own.seen[infoset] != seen:
@@ -134,7 +132,7 @@ def _infoset(
   own.parent[infoset], own.seen[infoset], own.sibling[infoset] = sequence, seen, NONE
   own.first_sequence[infoset] = first
   own.opponent_sequence[infoset] = opponent_sequence
-  own.chance_path[infoset] = chance_path
+  own.chance_path[infoset] = path
   for action in range(own.num_actions[seen]):
     own.child[first + action] = NONE
   own.counts[NUM_INFOSETS] += 1
