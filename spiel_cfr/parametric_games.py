@@ -181,10 +181,8 @@ def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
     payoffs.append(walk.leaf_payoffs)
   sequences = np.array(
     [
-      infosets.all_sequences(tree)[discovered]
-      for infosets, tree, discovered in zip(
-        base.infosets, base.treeplexes, walk.leaf_sequences, strict=True
-      )
+      infosets.sequences[discovered].astype(np.int64)
+      for infosets, discovered in zip(base.infosets, walk.leaf_sequences, strict=True)
     ]
   )
   return LinearGame(

@@ -111,7 +111,7 @@ def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
         original.infostates,
         original.actions,
         original.num_actions,
-        sequences[original.action_sequences],
+        sequences[original.sequences],
         placement.position[refined.infosets],
       )
     )
@@ -177,7 +177,7 @@ def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
   """
   original, tree = full.infosets[player], full.treeplexes[player]
   # From here on, sequences are numbered in order of discovery; 0 is the empty sequence.
-  sequences = original.all_sequences(tree)
+  sequences = original.sequences.astype(np.int64)
   number = np.zeros(tree.end, np.int64)
   number[sequences] = np.arange(len(sequences))
   parents = number[tree.parent[original.position]]

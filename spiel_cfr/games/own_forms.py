@@ -22,7 +22,7 @@ from spiel_cfr._numba.records import (
 from spiel_cfr._numba.steps import Step, step
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.games.compiled.infosets import Infosets, placed_infosets
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
@@ -56,6 +56,5 @@ __all__ = [
   "Table",
   "Treeplex",
   "build_treeplexes",
-  "placed_infosets",
   "step",
 ]

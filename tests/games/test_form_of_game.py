@@ -15,11 +15,11 @@ from spiel_cfr.games.own_forms import (
   DoubleTable,
   GameFacts,
   Indices,
+  Infosets,
   Leaves,
   Line,
   Payoff,
   build_treeplexes,
-  placed_infosets,
   step,
 )
 
@@ -74,7 +74,13 @@ class MatrixGame(CompiledGame):
     placements = build_treeplexes(no_parents, [np.array([count]) for count in payoffs.shape])
     self._payoff = _Matrix(payoffs, placements)
     self._infosets = tuple(
-      placed_infosets([f"player {player}"], np.arange(count), np.array([count]), place)
+      Infosets(
+        [f"player {player}"],
+        np.arange(count),
+        np.array([count]),
+        place.sequences,
+        place.position,
+      )
       for player, (count, place) in enumerate(zip(payoffs.shape, placements, strict=True))
     )
     self._digest = hashlib.sha256(payoffs.tobytes()).hexdigest()

@@ -17,7 +17,7 @@ from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.forced_moves import Decisions, without_forced_moves
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.games.compiled.infosets import Infosets, placed_infosets
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
@@ -204,7 +204,7 @@ def build_enumerated_game(
     leaf_payoffs,
   )
   infosets = tuple(
-    placed_infosets(names, actions, num_actions, placement)
+    Infosets(names, actions, num_actions, placement.sequences, placement.position)
     for (names, actions, num_actions, _), placement in zip(discovered, placements, strict=True)
   )
   treeplexes = tuple(placement.treeplex for placement in placements)

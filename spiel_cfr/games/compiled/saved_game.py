@@ -16,7 +16,7 @@ from spiel_cfr._numba.arrays import Uint32s, range_starts, require, require_arra
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.games.compiled.infosets import placed_infosets
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
 from spiel_cfr.games.payoffs.build_payoff import FORMS
 from spiel_cfr.games.sequence_form.treeplex import build_treeplexes
@@ -45,7 +45,7 @@ def from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
     require(of_player.actions < header["num_distinct_actions"], "actions are the game's")
     require(placement.position == position, "infosets are in the layout")
   infosets = tuple(
-    placed_infosets(*of_player[:3], placement)
+    Infosets(*of_player[:3], placement.sequences, placement.position)
     for of_player, placement in zip(discovered, placements, strict=True)
   )
   treeplexes = tuple(placement.treeplex for placement in placements)

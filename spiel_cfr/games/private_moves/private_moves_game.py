@@ -106,7 +106,7 @@ class PrivateMovesGame(CompiledGame):
   def _places(self) -> list[Int64s]:
     """For each player, the place of each sequence among its sequences in the layout, in order of discovery."""
     return [
-      infosets.all_sequences(tree) - tree.root
+      infosets.sequences.astype(np.int64) - tree.root
       for infosets, tree in zip(self.infosets, self.treeplexes, strict=True)
     ]
 
@@ -124,7 +124,7 @@ class PrivateMovesGame(CompiledGame):
     return tuple(self._infosets_of(player) for player in _PLAYERS)
 
   def _infosets_of(self, player: int) -> Infosets:
-    placement = self._placements[player]
+    placement, tree = self._placements[player], self.treeplexes[player]
 
     def names(infosets: Int64s) -> list[str]:
       return [
@@ -135,7 +135,7 @@ class PrivateMovesGame(CompiledGame):
       infostates=OfInfosets(len(placement.position), names),
       actions=self._states.actions(player),
       num_actions=self._states.num_actions(player),
-      action_sequences=placement.treeplex.sequences_at(placement.position).astype(np.uint32),
+      sequences=np.append(tree.root, tree.sequences_at(placement.position)).astype(np.uint32),
       position=placement.position,
     )
 
