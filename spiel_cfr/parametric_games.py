@@ -181,21 +181,13 @@ def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
     payoffs.append(walk.leaf_payoffs)
   sequences = np.array(
     [
-      _layout_sequences(base, player, numbers)
-      for player, numbers in enumerate(walk.leaf_sequences.astype(np.int64))
+      infosets.sequences[discovered].astype(np.int64)
+      for infosets, discovered in zip(base.infosets, walk.leaf_sequences, strict=True)
     ]
   )
   return LinearGame(
     base, components, sequences, np.array(payoffs), np.array(list(outcomes.values()))
   )
-
-
-def _layout_sequences(game: EnumeratedGame, player: int, sequences: Int64s) -> Int64s:
-  """Returns a player's sequences as numbered in the game, from their numbers in a walk, where 0 is the empty one."""
-  first = sum(len(actions) for actions in game.actions[:player])
-  places = game.all_action_sequences[first : first + len(game.infosets[player].actions)]
-  result: Int64s = np.concatenate([[game.treeplexes[player].root], places])[sequences]
-  return result
 
 
 @typed

@@ -37,7 +37,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import HistoryWalk
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.solved_policy import PolicyResult
 

@@ -26,7 +26,7 @@ from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
 from spiel_cfr.abstraction.hand_buckets import HandBuckets, check_whole_public_game, merge_hands
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap, count_alike
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out_arrays
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out_arrays, listed_game
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets, build_shared_infosets
@@ -64,13 +64,11 @@ def abstract(
   if isinstance(buckets, HandBuckets):
     full = check_whole_public_game(game)
     return merge_hands(full, buckets if players is None else buckets.only(full, players))
-  if not isinstance(game, EnumeratedGame) or game.original is not game:
-    raise errors.UnsupportedGameError(
-      f"{game} lists no leaves of its own to merge. Pass compile_game(game, vector_form=False), without symmetries; "
-      "in vector form, hand_buckets."
-    )
-  all_buckets = make_buckets(game, buckets)
-  return _merge_infosets(game, all_buckets if players is None else all_buckets.only(game, players))
+  listed = listed_game(game, "For poker in vector form, use hand_buckets.")
+  all_buckets = make_buckets(listed, buckets)
+  return _merge_infosets(
+    listed, all_buckets if players is None else all_buckets.only(listed, players)
+  )
 
 
 @typed
@@ -113,7 +111,7 @@ def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
         original.infostates,
         original.actions,
         original.num_actions,
-        sequences[original.action_sequences],
+        sequences[original.sequences],
         placement.position[refined.infosets],
       )
     )
@@ -157,7 +155,7 @@ class _Refined(NamedTuple):
       the refined game's order of discovery.
     copies: float64 (sequences of the full game,). The number m of merged sequences, see the module.
     infosets: int64 (infosets of the full game,). The refined game's infoset that each infoset becomes.
-    parents: int64 (infosets,). The sequence above each infoset of the refined game, as `build_treeplex` takes it.
+    parents: int64 (infosets,). The sequence above each infoset of the refined game, as `build_treeplexes` takes it.
     num_actions: int64 (infosets,). The number of actions of each infoset of the refined game.
     labels: int64 (infosets,). The bucket of each infoset of the refined game.
   """
@@ -179,7 +177,7 @@ def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
   """
   original, tree = full.infosets[player], full.treeplexes[player]
   # From here on, sequences are numbered in order of discovery; 0 is the empty sequence.
-  sequences = np.append(np.array([tree.root]), original.action_sequences)
+  sequences = original.sequences.astype(np.int64)
   number = np.zeros(tree.end, np.int64)
   number[sequences] = np.arange(len(sequences))
   parents = number[tree.parent[original.position]]

@@ -18,7 +18,7 @@ from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.abstraction.buckets import Buckets, identity
 from spiel_cfr.cfr import CFRPlusSolver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.compiled.enumerated_game import listed_game
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.payoffs.private_types import group_public_states
 
@@ -42,10 +42,7 @@ def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int =
   size = arguments.positive_integer(size, "size")
   iterations = arguments.positive_integer(iterations, "iterations")
   rng = np.random.default_rng(arguments.integer(seed, "seed", 0))
-  if not isinstance(game, EnumeratedGame) or game.original is not game:
-    raise errors.UnsupportedGameError(
-      f"{game} lists no leaves of its own. Pass compile_game(game, vector_form=False), without symmetries."
-    )
+  game = listed_game(game)
   solver = CFRPlusSolver(game)
   solver.run(iterations)
   strategy, infoset_of = solver.average_probabilities(), np.full(game.end, -1)

@@ -12,14 +12,14 @@ infosets up. An equilibrium of the smaller game is then an equilibrium of the wh
 
 import numpy as np
 
-from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr.abstraction.action_subsets import ListedSubsets, PokerSubsets, played_to
+from spiel_cfr.abstraction.hand_buckets import check_whole_public_game
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.compiled.enumerated_game import listed_game
 from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
@@ -66,15 +66,11 @@ class RefinedActions:
       NoStatesError: the filter needs states, and the game was pickled or written to a file without them.
     """
     subsets: ListedSubsets | PokerSubsets
-    if isinstance(whole, EnumeratedGame) and whole.original is whole:
-      subsets = ListedSubsets(whole)
-    elif isinstance(whole, PublicGame) and whole.original is whole and not whole.tree.is_merged:
-      subsets = PokerSubsets(whole)
+    if isinstance(whole, PublicGame):
+      subsets = PokerSubsets(check_whole_public_game(whole))
     else:
-      raise errors.UnsupportedGameError(
-        f"{whole} is not a game whose actions can be left out. Give compile_game(game, vector_form=False); poker in "
-        "vector form is what compile_public_game returns. Neither may be an abstraction."
-      )
+      advice = "Poker in vector form is what compile_public_game returns."
+      subsets = ListedSubsets(listed_game(whole, advice))
     return cls(subsets, subsets.filtered(action_filter))
 
   def to_whole(self, sequence_form: Float64s) -> Float64s:

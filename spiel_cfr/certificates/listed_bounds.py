@@ -10,7 +10,7 @@ from spiel_cfr.certificates import fixed_point
 from spiel_cfr.certificates.fixed_point import Interval, IntervalArray
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import HistoryWalk
-from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 
 
 class PolicyBounds(NamedTuple):

@@ -64,15 +64,18 @@ class Evaluator:
           self._normalization(number, workspace).run()
       self._evaluation(player, number, workspace, best_responses).run()
 
-    part_steps.load(0, part_steps.trunk, sequence_form, scales)
+    part_steps.load(0, part_steps.trunk_workspace, sequence_form, scales)
     if normalizes:
-      self._normalization(0, part_steps.trunk).run()
+      self._normalization(0, part_steps.trunk_workspace).run()
     values = np.zeros((len(part_steps.players), 2))
     for player in part_steps.players:
       part_steps.for_each_subtree(functools.partial(evaluate_part, player))
-      evaluate_part(player, 0, part_steps.trunk)
+      evaluate_part(player, 0, part_steps.trunk_workspace)
       root = parts[0].player_slice(player).start
-      values[player] = sum(self._expected.ravel().tolist()), part_steps.trunk.utility[player][root]
+      values[player] = (
+        sum(self._expected.ravel().tolist()),
+        part_steps.trunk_workspace.utility[player][root],
+      )
     return values
 
   def _normalization(self, number: int, workspace: PartWorkspace) -> Chain:

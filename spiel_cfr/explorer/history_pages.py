@@ -29,7 +29,8 @@ from spiel_cfr.explorer.page_content import (
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import HistoryWalk
-from spiel_cfr.games.openspiel.history_list import CHANCE, NONE
+from spiel_cfr.games.openspiel.checked_calls import CHANCE
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.policies import forms
 
 

@@ -20,7 +20,7 @@ class PageTree:
   A *move* is an action of a player or an outcome of chance.
 
   Attributes:
-    mover: int64 (nodes,). The player to move, or `CHANCE` or `TERMINAL` of `history_list`.
+    mover: int64 (nodes,). The player to move, or `CHANCE` or `TERMINAL` of `checked_calls`.
     first_child: int64 (nodes,). The first child of each node.
     num_children: int64 (nodes,). The number of children that are on the page.
     num_cut: int64 (nodes,). The number of children that the page leaves out.

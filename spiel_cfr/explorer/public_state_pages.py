@@ -16,7 +16,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.explorer.hand_moves import HandMoves
 from spiel_cfr.explorer.page_content import Content, HandRange, PageState
 from spiel_cfr.explorer.public_states import PageStates
-from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.betting_tree import NodeKind

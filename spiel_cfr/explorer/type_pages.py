@@ -30,7 +30,8 @@ from spiel_cfr.explorer.page_content import (
   number_name,
 )
 from spiel_cfr.explorer.public_states import PageStates
-from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.policies import forms

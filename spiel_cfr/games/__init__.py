@@ -6,7 +6,7 @@ discovery, which is OpenSpiel's, or in the layout, which kernels read; docs/arra
     openspiel/loading.py           `load_game`: a pyspiel.Game, checked and turn-based
     openspiel/game_view.py         `GameView`: its legal actions, chance outcomes and infostates
     openspiel/walk.py              `enumerate_game`: infosets and leaves, in order of discovery
-    compiled/enumerated_game.py    `lay_out_arrays`: treeplexes (`build_treeplex`) and payoffs (`build_payoff`)
+    compiled/enumerated_game.py    `lay_out_arrays`: treeplexes (`build_treeplexes`) and payoffs (`build_payoff`)
     compiled/compiled_game.py      `CompiledGame`: the arrays that solvers read; `infosets` has the conversions
     policies/forms.py              `behavioral_form`: a solver's sums become probabilities, laid out
     policies/tabular_policy.py     `CompiledTabularPolicy`: `to_actions` and `action_cells` restore OpenSpiel's order

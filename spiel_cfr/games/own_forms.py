@@ -26,7 +26,7 @@ from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
-from spiel_cfr.games.sequence_form.treeplex import Treeplex, build_treeplex
+from spiel_cfr.games.sequence_form.treeplex import Treeplex, build_treeplexes
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree import PublicTree
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
@@ -55,6 +55,6 @@ __all__ = [
   "Step",
   "Table",
   "Treeplex",
-  "build_treeplex",
+  "build_treeplexes",
   "step",
 ]

@@ -16,7 +16,7 @@ from spiel_cfr._numba.arrays import Float64s, Uint64s
 from spiel_cfr._numba.steps import Chain, Step
 from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.histories import CHANCE, TERMINAL, Histories
+from spiel_cfr.games.openspiel.histories import UNSIGNED_CHANCE, UNSIGNED_TERMINAL, Histories
 from spiel_cfr.games.openspiel.state_checks import (
   ReturnsCheck,
   has_no_end,
@@ -203,14 +203,14 @@ class StateEngine:
       raise has_no_end(self.view, state)
     mover, moves = self.view.mover(state), list[int]()
     # `MOVER` and `INDEX` of the row; a chance node's probabilities and a terminal history's returns are at index 0.
-    row_mover, entry, explores_several = TERMINAL, 0, False
+    row_mover, entry, explores_several = UNSIGNED_TERMINAL, 0, False
     if mover == checked_calls.TERMINAL:
       returns = self.view.returns(state)
       self._check_returns(state, returns)
       self._histories.returns[0] = returns
     elif mover == checked_calls.CHANCE:
       outcomes = self.view.chance_outcomes(state)
-      row_mover, moves = CHANCE, [action for action, _ in outcomes]
+      row_mover, moves = UNSIGNED_CHANCE, [action for action, _ in outcomes]
       self._reserve(node, len(moves))
       self._histories.probabilities[: len(moves)] = [probability for _, probability in outcomes]
     else:

@@ -30,12 +30,12 @@ from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Count, Counts, CountTable, Doubles, DoubleTable, Indices
 from spiel_cfr._numba.steps import step
 from spiel_cfr.games.openspiel.histories import (
-  CHANCE,
   CHILDREN,
   FIRST_CHILD,
   INDEX,
   MOVER,
-  TERMINAL,
+  UNSIGNED_CHANCE,
+  UNSIGNED_TERMINAL,
   Histories,
 )
 from spiel_cfr.mccfr.infoset_table import Entries
@@ -50,7 +50,7 @@ from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
 
 _ZERO: Any = np.uint64(0)
 _ONE: Any = np.uint64(1)
-_CHANCE, _TERMINAL = np.uint64(CHANCE), np.uint64(TERMINAL)
+_CHANCE, _TERMINAL = np.uint64(UNSIGNED_CHANCE), np.uint64(UNSIGNED_TERMINAL)
 # Compiled code needs integers of a fixed size.
 _EVERY_ACTION, _BY_STRATEGY = np.uint64(Rule.EVERY_ACTION), np.uint64(Rule.BY_STRATEGY)
 _BY_AVERAGE = np.uint64(Rule.BY_AVERAGE)

@@ -19,9 +19,9 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s, concatenated_ranges
 from spiel_cfr._util import files
+from spiel_cfr.games.openspiel.checked_calls import CHANCE
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.public_tree import (
-  CHANCE,
   IMPOSSIBLE,
   NO_EDGE,
   NOT_FIRST,

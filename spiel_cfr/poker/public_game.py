@@ -112,8 +112,8 @@ class PublicGame(PublicTreeGame):
       return super().infosets
     result = []
     for named, treeplex in zip(self.original.infosets, self.treeplexes, strict=True):
-      sequences = self._map.sequences[named.action_sequences]
-      first_sequences = sequences[range_starts(named.num_actions)]
+      sequences = self._map.sequences[named.sequences]
+      first_sequences = sequences[1 + range_starts(named.num_actions)]
       position = np.searchsorted(treeplex.first_sequences, first_sequences).astype(np.uint32)
       result.append(
         Infosets(named.infostates, named.actions, named.num_actions, sequences, position)

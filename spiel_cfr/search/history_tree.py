@@ -17,8 +17,9 @@ import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.games.openspiel.checked_calls import TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL, ActionPair, HistoryList, in_order
+from spiel_cfr.games.openspiel.history_list import NONE, ActionPair, HistoryList, in_order
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE, inconsistent_actions
 
 _ADVICE, _ADVICE_WITH_DEADLINE = " Raise max_histories.", " Raise max_histories, or the time."
@@ -46,8 +47,7 @@ class HistoryTree:
     mover: int64 (nodes,). The player to move, `CHANCE` or `TERMINAL`.
     infoset: int64 (nodes,). The infoset of each history; `NONE` at chance and terminal nodes, and where the walk ends.
     length: int64 (nodes,). The number of moves before each history.
-    infostate_numbers: int64 (nodes, 2). The index in `infostates` of each player's information state; `NONE` at chance
-      and terminal nodes.
+    infostate_numbers: int64 (nodes, 2). Each player's index in `infostates`; `NONE` at chance and terminal nodes.
     infostates: list. The distinct pairs of a player and an information state string.
     entry: int64 (nodes,). The entry of the last move; `NONE` if chance made the move.
     last: int64 (2, nodes). The entry of each player's last action; `NONE` before its first action.

@@ -19,7 +19,8 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel import checked_calls
-from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL
+from spiel_cfr.games.openspiel.checked_calls import TERMINAL
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.search.forest_cut_out import ForestCutter
 from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.history_tree import HistoryTree

@@ -14,8 +14,8 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr.games.openspiel import checked_calls
+from spiel_cfr.games.openspiel.checked_calls import CHANCE
 from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.search.forest_cut_out import ForestCutter
 from spiel_cfr.search.forest_tree import ForestTree

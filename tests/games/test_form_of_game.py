@@ -19,7 +19,7 @@ from spiel_cfr.games.own_forms import (
   Leaves,
   Line,
   Payoff,
-  build_treeplex,
+  build_treeplexes,
   step,
 )
 
@@ -70,17 +70,15 @@ class MatrixGame(CompiledGame):
   """A zero-sum matrix game; `payoffs` are those of player 0."""
 
   def __init__(self, payoffs):
-    no_parent, end, placements = np.zeros(1, np.int64), 0, []
-    for player, count in enumerate(payoffs.shape):
-      placements.append(build_treeplex(no_parent, np.array([count]), end, player))
-      end = placements[-1].treeplex.end
+    no_parents = [np.zeros(1, np.int64)] * 2
+    placements = build_treeplexes(no_parents, [np.array([count]) for count in payoffs.shape])
     self._payoff = _Matrix(payoffs, placements)
     self._infosets = tuple(
       Infosets(
         [f"player {player}"],
         np.arange(count),
         np.array([count]),
-        place.sequences[1:],
+        place.sequences,
         place.position,
       )
       for player, (count, place) in enumerate(zip(payoffs.shape, placements, strict=True))

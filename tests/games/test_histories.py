@@ -8,7 +8,13 @@ import pytest
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.histories import CHANCE, CHILDREN, MOVER, TERMINAL, compile_histories
+from spiel_cfr.games.openspiel.histories import (
+  CHILDREN,
+  MOVER,
+  UNSIGNED_CHANCE,
+  UNSIGNED_TERMINAL,
+  compile_histories,
+)
 
 
 def histories_of(compiled, view=None, max_nodes=10**6):
@@ -32,8 +38,8 @@ def test_trees_of_all_forms_are_the_same(name, action_filter):
     np.testing.assert_array_equal(ours, theirs)
   nodes = trees[0][0].nodes
   assert len(nodes) == enumerated.num_states
-  assert (nodes[:, MOVER] == TERMINAL).sum() == enumerated.num_terminals
-  chance = nodes[nodes[:, MOVER] == CHANCE]
+  assert (nodes[:, MOVER] == UNSIGNED_TERMINAL).sum() == enumerated.num_terminals
+  chance = nodes[nodes[:, MOVER] == UNSIGNED_CHANCE]
   assert chance[:, CHILDREN].sum() == len(trees[0][0].probabilities)
 
 

@@ -193,7 +193,7 @@ def test_iterates_are_the_same_with_shared_subgames(solver):
   assert shared.nash_conv() == pytest.approx(listed.nash_conv(), abs=1e-9)
 
 
-def test_subgames_are_shared_where_rows_are_too_long(monkeypatch):
+def test_subgames_are_shared_where_sides_are_too_long(monkeypatch):
   name = "dark_hex(num_rows=2,num_cols=2,gameversion=adh)"
   monkeypatch.setattr(trunk, "_MOST_AT_CUT", 1_000)
   monkeypatch.setattr(trunk, "_MOST_UNSHARED", 0)
@@ -278,7 +278,7 @@ def _arrays(game: Any) -> list[Any]:
     infosets = game.infosets[player]
     result += [tree.groups, tree.parent, *game._states.players[player]]
     result += [infosets.position, infosets.action_sequences]
-    result += game.payoff.row_arrays(player)
+    result += game.payoff.side_arrays(player)
   if game.payoff.form == "shared rectangles":
     payoff = game.payoff
     result += [payoff.subgame_of_group, payoff.reach_of_group, payoff.first_rectangle_of_subgame]
@@ -348,12 +348,12 @@ _LEDUC_FORGERIES = {
   "opponent": ("0.opponent_sequence", 3, 10**6, "opponents"),
   "path of an infoset": ("0.chance_path", 3, 10**6, "paths of chance"),
   "path": ("chance_before", 0, 0, "begin at the root"),
-  "class of an entry": ("0.entries", 0, 0, "rows have classes"),
-  "large class of an entry": ("1.entries", 0, 10**6, "rows have classes"),
+  "class of an entry": ("0.entries", 0, 0, "sides have classes"),
+  "large class of an entry": ("1.entries", 0, 10**6, "sides have classes"),
   "class": ("0.classes", 3, 10**6, "sequences have classes"),
-  "row": ("0.row_end", 1, 10**6, "rows end"),
-  "last row": ("0.row_end", -1, 10**6, "entries are those of rows"),
-  "rows": ("rows", (1, 0), 10**6, "rectangles have rows"),
+  "side": ("0.side_end", 1, 10**6, "sides end"),
+  "last side": ("0.side_end", -1, 10**6, "entries are those of sides"),
+  "sides": ("sides", (1, 0), 10**6, "rectangles have sides"),
   "payoff": ("payoffs", 0, np.nan, "finite"),
   "actions": ("actions", slice(None), 9, "ascend"),
   "large actions": ("actions", slice(None), slice(100, None), "actions are the game's"),
@@ -379,10 +379,10 @@ _SHARED_FORGERIES = {
   "class of a root": ("0.class_of_root", 0, 10**6, "roots have classes"),
   "paying sequences": ("1.first_paying_of_subgame", 1, 10**6, "paying sequences ascend"),
   "class of a sequence": ("0.class_of_paying", 0, 10**6, "paying sequences have classes"),
-  "rows of a subgame": ("0.first_row_of_subgame", 1, 10**6, "rows ascend"),
-  "entries of a row": ("1.first_entry_of_row", 1, 10**6, "entries ascend"),
+  "sides of a subgame": ("0.first_side_of_subgame", 1, 10**6, "sides ascend"),
+  "entries of a side": ("1.first_entry_of_side", 1, 10**6, "entries ascend"),
   "class of an entry": ("1.class_of_entry", 0, 10**6, "entries have classes"),
-  "row of a rectangle": ("1.row_of_rectangle", 0, 10**6, "rectangles have rows"),
+  "side of a rectangle": ("1.side_of_rectangle", 0, 10**6, "rectangles have sides"),
   "bundles of a group": ("0.first_bundle_of_group", 1, 0, "bundles are not empty"),
   "members of a bundle": ("0.first_member_of_bundle", 1, 0, "members are not empty"),
   "positions of a bundle": ("0.first_position_of_bundle", 0, 10**6, "positions"),
@@ -691,15 +691,15 @@ def test_unsuitable_games_are_refused():
     compile_private_moves_game("kuhn_poker", max_worlds=0)
 
 
-def test_the_size_of_rows_is_estimated_before_the_walk():
+def test_the_size_of_sides_is_estimated_before_the_walk():
   view = GameView(loading.load_game("dark_hex(num_rows=2,num_cols=3)"), infostate="history")
   split = cores.split_worlds(worlds.find_worlds(view, _KEYS, 10_000, 10**9, progress=False))
   choice = random.Random(0)
   samples = [size_estimate.sample_entries(split, choice) for _ in range(2_000)]
-  rows = _pair("dark hex 2x3")[1].payoff
-  expected = sum(rows._row_sizes(player).sum() for player in (0, 1))
+  payoff = _pair("dark hex 2x3")[1].payoff
+  expected = sum(payoff._side_sizes(player).sum() for player in (0, 1))
   assert np.mean(samples) == pytest.approx(expected, rel=0.05)
-  samples = size_estimate.sample_bytes(split, core_histories.ROOT)
+  samples = size_estimate.sample_bytes(split, core_histories.GAME_START)
   size_estimate.check_size(samples, 10**6)
   with pytest.raises(errors.GameTooLargeError, match="by an estimate"):
     size_estimate.check_size(samples, 1_000)

@@ -201,7 +201,7 @@ class SolverArrays:
 
   def root_values(self) -> list[float]:
     """Returns the value of each player's empty sequence in its last update."""
-    utility, part = self.part_steps.trunk.utility, self.parts[0]
+    utility, part = self.part_steps.trunk_workspace.utility, self.parts[0]
     return [
       utility[player].item(part.player_slice(player).start) for player in self.part_steps.players
     ]

@@ -90,7 +90,7 @@ class Loop(abc.ABC):
     if players in self._chains:
       return self._chains[players]
     arrays, steps = self.arrays, list[Step]()
-    visits = [Visit(0, player, arrays.part_steps.trunk) for player in players]
+    visits = [Visit(0, player, arrays.part_steps.trunk_workspace) for player in players]
     for visit in visits:
       steps += [arrays.part_steps.gradient(visit), *gradient_sum_steps(arrays, visit)]
     for visit in visits:

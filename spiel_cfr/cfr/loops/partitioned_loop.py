@@ -108,7 +108,7 @@ class PartitionedLoop(Loop):
     """Compiles the steps of an iteration without running them."""
     self.arrays.deferred_weights[:, 1] = 1.0
     for players in updates:
-      self.subtree_chain(1, self.arrays.part_steps.workspaces[0], players)
+      self.subtree_chain(1, self.arrays.part_steps.subtree_workspaces[0], players)
       self.update_chain(players)
     taper_steps(self.arrays)
     self.arrays.deferred_weights[:] = 0.0

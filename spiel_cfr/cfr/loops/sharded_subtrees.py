@@ -229,7 +229,7 @@ def _serve(
     loop.set_schedule_row(schedule_row)
     _write(_inputs(solver_arrays), inputs)
     for number in subtrees:
-      loop.subtree_chain(number, solver_arrays.part_steps.workspaces[0], players).run()
+      loop.subtree_chain(number, solver_arrays.part_steps.subtree_workspaces[0], players).run()
   last_visits[subtrees] = since + len(visits)
   passed_up = _passed_up(solver_arrays, subtrees, visits[-1].players) if visits else []
   return passed_up, _subtree_arrays(solver_arrays, subtrees) if barrier else []
@@ -240,7 +240,7 @@ def _inputs(arrays: SolverArrays) -> list[AnyFloats]:
   part_steps = arrays.part_steps
   return [
     arrays.deferred_weights,
-    *part_steps.trunk.sequence_form,
+    *part_steps.trunk_workspace.sequence_form,
     *map(arrays.weight_sum, part_steps.players),
   ]
 

@@ -16,12 +16,12 @@ from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, listed_game
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.tree_passes import Tree
-from spiel_cfr.games.sequence_form.treeplex import build_treeplex
+from spiel_cfr.games.sequence_form.treeplex import build_treeplexes
 
 T = TypeVar("T", bound=np.generic)
 
@@ -85,15 +85,11 @@ class PrunableGame:
       raise errors.PruningError(
         f"{game.name} has {game.num_players} players; pruning takes two, so use no pruning."
       )
-    if game.original is not game:
-      raise errors.PruningError(
-        f"{game.name} is an abstraction. Prune its `original`, or use no pruning."
-      )
-    if not isinstance(game, EnumeratedGame):
-      raise errors.PruningError(
-        f"{game!r} lists no histories. Pass compile_game(..., vector_form=False), or use no pruning."
-      )
-    self.game, decisions = game, game.decisions
+    try:
+      self.game = listed_game(game)
+    except errors.UnsupportedGameError as error:
+      raise errors.PruningError(f"{error} Otherwise, use no pruning.") from None
+    decisions = game.decisions
     self._payoff, self._tree = decisions.payoff, Tree(decisions.groups, decisions.parent)
     parent = decisions.parent.astype(np.int64)
     self.groups = [
@@ -167,16 +163,18 @@ class PrunableGame:
     number = self._new_numbers(remaining)
     # The sequence of `treeplexes` for each sequence of the whole game.
     place = np.zeros(game.end, np.uint32)
-    treeplexes, infosets_by_player, root, first_infoset = [], [], 0, 0
-    for tree in game.treeplexes:
-      own_seen = remains[tree.first_infoset :][: tree.num_infosets]
-      own = tree.first_infoset + np.flatnonzero(own_seen)
-      parents = number[game.decisions.parent[own]]
-      built = build_treeplex(parents, num_kept[own], root, first_infoset)
+    infosets_by_player = [
+      tree.first_infoset + np.flatnonzero(remains[tree.first_infoset :][: tree.num_infosets])
+      for tree in game.treeplexes
+    ]
+    placements = build_treeplexes(
+      [number[game.decisions.parent[own]] for own in infosets_by_player],
+      [num_kept[own] for own in infosets_by_player],
+    )
+    for player, (tree, built) in enumerate(zip(game.treeplexes, placements, strict=True)):
       place[tree.root : tree.end] = built.sequences[number[tree.root : tree.end]]
-      infosets_by_player.append(own[np.argsort(built.position)])
-      treeplexes.append(built.treeplex)
-      root, first_infoset = built.treeplex.end, first_infoset + len(own)
+      infosets_by_player[player] = infosets_by_player[player][np.argsort(built.position)]
+    treeplexes = [built.treeplex for built in placements]
     at = place[leaves]
     new_leaves = [
       Leaves(at[player], at[[1 - player]], leaf_payoffs[:, player]) for player in range(2)
@@ -203,7 +201,7 @@ class PrunableGame:
     return has_leaf * np.bincount(self.infoset_of[rows[kept[rows]]], minlength=len(has_leaf))
 
   def _new_numbers(self, remaining: list[Int64s]) -> Int64s:
-    """Numbers each player's remaining sequences as `build_treeplex` does, shape (sequences,).
+    """Numbers each player's remaining sequences as `build_treeplexes` does, shape (sequences,).
 
     A sequence that is left out has the number of the last remaining one above it.
     """

@@ -1,7 +1,7 @@
 "use strict";
 // Data of the page: compressed sections of the document, which are unpacked at their first use.
 
-const CHANCE = -1, TERMINAL = -2, NONE = -1;
+const CHANCE = -1, TERMINAL = -4, NONE = -1;
 const TYPES = {i1: Int8Array, u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f4: Float32Array};
 const sections = new Map();
 

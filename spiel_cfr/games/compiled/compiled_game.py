@@ -32,10 +32,10 @@ _LONGEST_NAME = 100
 class CompiledGame(abc.ABC):
   """A game in sequence form. Make one with `compile_game`.
 
-  A new form of game is a subclass with `payoff`, `infosets` and `digest`. Its constructor lays out each player's
-  infosets with `build_treeplex` and calls this one. Everything else has a default: `view` and `save` raise, `decisions`
-  visits all infosets, `partition` and `dtype` say that solvers take the game as a whole, in float64. A game whose
-  leaves fit in memory needs no new form, see `games.game_from_arrays`.
+  A new form of game is a subclass with `payoff`, `infosets` and `digest`. Its constructor lays out infosets with
+  `build_treeplexes` and calls this one; docs/extending.md has an example. Everything else has a default: `view` and
+  `save` raise, `decisions` visits all infosets, `partition` and `dtype` say that solvers take the game as a whole, in
+  float64. A game whose leaves fit in memory needs no new form, see `games.game_from_arrays`.
 
   Arrays are in one of two orders; docs/arrays.md has an example:
 

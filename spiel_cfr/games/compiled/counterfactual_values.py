@@ -50,7 +50,11 @@ def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
   parts = game.partition.parts
   part_steps = PartSteps(game.partition)
   for number, part in enumerate(parts):
-    part_steps.load(number, part_steps.workspaces[0] if number else part_steps.trunk, sequence_form)
+    part_steps.load(
+      number,
+      part_steps.subtree_workspaces[0] if number else part_steps.trunk_workspace,
+      sequence_form,
+    )
     for visit in part_steps.visits(number):
       Chain([part_steps.gradient(visit)]).run()
       player, num_own = visit.player, part.own_length(visit.player)

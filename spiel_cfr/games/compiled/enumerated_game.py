@@ -23,11 +23,11 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
 from spiel_cfr.games.payoffs.build_payoff import ListedPayoff, build_payoff
 from spiel_cfr.games.payoffs.private_types import group_public_states
-from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex, build_treeplex
+from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex, build_treeplexes
 
 # The kind of files of compiled games in all forms, and the version of their format.
 KIND = "compiled game of spiel_cfr"
-FORMAT = 4
+FORMAT = 5
 
 
 def without_lost_view(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -171,6 +171,24 @@ class EnumeratedGame(CompiledGame):
     return header | dataclasses.asdict(self.facts), arrays
 
 
+def listed_game(game: CompiledGame, advice: str = "") -> EnumeratedGame:
+  """Returns a game that lists all of its leaves, for code that merges leaves or leaves some out.
+
+  Args:
+    game: any compiled game.
+    advice: a sentence of the message on other games.
+
+  Raises:
+    UnsupportedGameError: the game has another form, or is an abstraction.
+  """
+  if isinstance(game, EnumeratedGame) and game.original is game:
+    return game
+  raise errors.UnsupportedGameError(
+    f"{game} lists no leaves of its own. Pass compile_game(game, vector_form=False), without symmetries."
+    f" {advice}".rstrip()
+  )
+
+
 def build_enumerated_game(
   facts: GameFacts,
   discovered: Sequence[DiscoveredInfosets],
@@ -186,7 +204,7 @@ def build_enumerated_game(
     leaf_payoffs,
   )
   infosets = tuple(
-    Infosets(names, actions, num_actions, placement.sequences[1:], placement.position)
+    Infosets(names, actions, num_actions, placement.sequences, placement.position)
     for (names, actions, num_actions, _), placement in zip(discovered, placements, strict=True)
   )
   treeplexes = tuple(placement.treeplex for placement in placements)
@@ -203,19 +221,15 @@ def lay_out_arrays(
 
   `leaf_sequences` is overwritten with the numbering of the treeplexes.
   """
-  placements: list[Placement] = []
   states = []
-  root = first_infoset = 0
-  for player, (player_parents, counts) in enumerate(zip(parents, num_actions, strict=True)):
+  for player, counts in enumerate(num_actions):
     infoset_of_sequence = np.append(-1, np.repeat(np.arange(len(counts)), counts))
-    public_state = group_public_states(leaf_sequences, player, infoset_of_sequence, len(counts))
-    placement = build_treeplex(player_parents, counts, root, first_infoset, public_state)
-    placements.append(placement)
-    in_layout_order = np.empty_like(public_state)
-    in_layout_order[placement.position] = public_state
-    states.append(in_layout_order)
-    # From the order of discovery to that of the layout.
+    states.append(group_public_states(leaf_sequences, player, infoset_of_sequence, len(counts)))
+  placements = build_treeplexes(parents, num_actions, states=states)
+  # From the order of discovery to that of the layout.
+  for player, placement in enumerate(placements):
     leaf_sequences[player] = placement.sequences[leaf_sequences[player]]
-    root, first_infoset = placement.treeplex.end, first_infoset + len(counts)
+    discovered, states[player] = states[player], np.empty_like(states[player])
+    states[player][placement.position] = discovered
   treeplexes = [placement.treeplex for placement in placements]
   return placements, build_payoff(leaf_sequences, leaf_payoffs, treeplexes, states)

@@ -8,8 +8,9 @@ import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.histories import MOVER, compile_histories
-from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
+from spiel_cfr.games.openspiel.history_list import NONE
 
 
 class HistoryWalk:
@@ -18,7 +19,7 @@ class HistoryWalk:
   Attributes:
     levels: for each depth, int64 (nodes of that depth,). The nodes.
     parent: int64 (nodes,). The node above each node; 0 at the root.
-    mover: int64 (nodes,). The player who moves, `CHANCE` or `TERMINAL` of `history_list`.
+    mover: int64 (nodes,). The player who moves, `CHANCE` or `TERMINAL` of `checked_calls`.
     index: int64 (nodes,). The column `INDEX` of `Histories.nodes`.
     first_child: int64 (nodes,). The first child of each node; its other children have the next numbers.
     num_children: int64 (nodes,). The number of children of each node.
@@ -38,7 +39,7 @@ class HistoryWalk:
       histories.returns,
       histories.probabilities,
     )
-    # As signed 32-bit integers, chance and terminals are -1 and -2.
+    # As signed 32-bit integers, chance and terminals are `CHANCE` and `TERMINAL`.
     self.mover = mover = histories.nodes[:, MOVER].astype(np.int32).astype(np.int64)
     _, self.index, self.first_child, self.num_children = histories.nodes.astype(np.int64).T
     self.entry = np.where(mover >= 0, self.index - compiled.num_players, NONE)

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import range_starts, require, require_array
+from spiel_cfr._numba.arrays import Uint32s, range_starts, require, require_array
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
+from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
 from spiel_cfr.games.payoffs.build_payoff import FORMS
-from spiel_cfr.games.sequence_form.treeplex import Treeplex, build_treeplex
+from spiel_cfr.games.sequence_form.treeplex import build_treeplexes
 
 # OpenSpiel's actions are below this number.
 _MOST_ACTIONS = 1 << 31
@@ -31,18 +32,26 @@ def from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
     ArithmeticError, LookupError, MemoryError, TypeError, ValueError: `save` does not write such a file.
   """
   facts = facts_of(header)
-  treeplexes: list[Treeplex] = []
-  infosets: list[Infosets] = []
-  root = first_infoset = 0
-  for player in range(header["num_players"]):
-    tree, of_player = _read_infosets(_with_prefix(arrays, player), root, first_infoset)
+  discovered, positions = zip(
+    *(_read_infosets(_with_prefix(arrays, player)) for player in range(header["num_players"])),
+    strict=True,
+  )
+  placements = build_treeplexes(
+    [of_player.parents for of_player in discovered],
+    [of_player.num_actions for of_player in discovered],
+    ranks=positions,
+  )
+  for of_player, position, placement in zip(discovered, positions, placements, strict=True):
     require(of_player.actions < header["num_distinct_actions"], "actions are the game's")
-    treeplexes.append(tree)
-    infosets.append(of_player)
-    root, first_infoset = tree.end, first_infoset + len(of_player.num_actions)
+    require(placement.position == position, "infosets are in the layout")
+  infosets = tuple(
+    Infosets(*of_player[:3], placement.sequences, placement.position)
+    for of_player, placement in zip(discovered, placements, strict=True)
+  )
+  treeplexes = tuple(placement.treeplex for placement in placements)
   payoff = FORMS[header["payoff_form"]].restored(_with_prefix(arrays, "payoff"), treeplexes)
   require(payoff.num_leaves <= header["num_terminals"], "leaves are terminals")
-  return EnumeratedGame(facts, tuple(treeplexes), tuple(infosets), payoff)
+  return EnumeratedGame(facts, treeplexes, infosets, payoff)
 
 
 def _with_prefix(arrays: Mapping[str, Any], prefix: object) -> dict[str, Any]:
@@ -79,10 +88,8 @@ def facts_of(header: Mapping[str, Any]) -> GameFacts:
   return GameFacts(**facts | {"payoff_range": (low, high)})
 
 
-def _read_infosets(
-  arrays: Mapping[str, Any], root: int, first_infoset: int
-) -> tuple[Treeplex, Infosets]:
-  """Returns a player's treeplex and infosets from the arrays of a file, after checks."""
+def _read_infosets(arrays: Mapping[str, Any]) -> tuple[DiscoveredInfosets, Uint32s]:
+  """Returns a player's infosets from the arrays of a file, and their `Infosets.position`, after checks."""
   infostates = _infostates(arrays["infostates"], arrays["infostate_lengths"])
   total = len(infostates)
   actions, num_actions, parents, position = (
@@ -99,13 +106,7 @@ def _read_infosets(
   order = np.lexsort((actions, infoset))
   different = (np.diff(actions[order]) > 0) | (np.diff(infoset) > 0)
   require(different & (actions.min(initial=0) >= 0), "infosets have different actions")
-  placement = build_treeplex(
-    parents.astype(np.int64), num_actions, root, first_infoset, ranks=position
-  )
-  require(placement.position == position, "infosets are in the layout")
-  return placement.treeplex, Infosets(
-    infostates, actions, num_actions, placement.sequences[1:], position
-  )
+  return DiscoveredInfosets(infostates, actions, num_actions, parents.astype(np.int64)), position
 
 
 def _infostates(text: Any, lengths: Any) -> list[str]:

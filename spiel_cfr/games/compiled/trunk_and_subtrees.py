@@ -1,8 +1,9 @@
 """Partitions of a game into a trunk and subtrees, and the steps of visits to these parts.
 
-The trunk is the top of the game. If chance splits the rest into many subtrees, a solver can visit them one at a time in
-one small workspace, or several at once. Subtrees pass values up to sequences of the trunk. The values are added in the
-order of the subtrees, so that results don't depend on the number of threads.
+A cut divides a game into the *trunk*, which has the root, and subgames. The trunk is part 0. Each other part is a
+*subtree*: one subgame, or several neighboring ones. A solver visits the subtrees one at a time in one small workspace,
+or several at once. Subtrees pass values up to sequences of the trunk. The values are added in the order of the
+subtrees, so that results don't depend on the number of threads.
 """
 
 import concurrent.futures
@@ -29,7 +30,7 @@ _NO_GROUPS = np.zeros((0, COLUMNS), np.uint64)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-  """A part of a game that a solver visits at once: the whole game, its trunk, or subtrees below moves of chance.
+  """A part of a game that a solver visits at once: the whole game, its trunk, or a subtree.
 
   Each player has its own arrays in a visit. Arrays of a subtree begin with the sequences of the subtree. The sequences
   of the trunk directly above its infosets and terminals come after them. If the part is the whole game, all players
@@ -225,8 +226,8 @@ class PartSteps:
 
   Attributes:
     parts: list of `Part`. The parts of the game, the trunk first.
-    trunk: `PartWorkspace`. The workspace of part 0: the trunk, or the whole game.
-    workspaces: list of `PartWorkspace`. One for each thread that visits subtrees.
+    trunk_workspace: `PartWorkspace`. The workspace of part 0: the trunk, or the whole game.
+    subtree_workspaces: list of `PartWorkspace`. One for each thread that visits subtrees.
   """
 
   def __init__(
@@ -235,9 +236,9 @@ class PartSteps:
     """Allocates workspaces, with room for predicted utilities if `predicts`."""
     self.parts, self._dtype = partition.parts, np.dtype(dtype)
     self.players = range(len(self.parts[0].sequences))
-    self.trunk = PartWorkspace(self.parts[:1], predicts, dtype)
+    self.trunk_workspace = PartWorkspace(self.parts[:1], predicts, dtype)
     subtrees = self.parts[1:]
-    self.workspaces = [
+    self.subtree_workspaces = [
       PartWorkspace(subtrees, predicts, dtype)
       for _ in range(partition.num_threads if subtrees else 0)
     ]
@@ -263,15 +264,15 @@ class PartSteps:
       for number in numbers:
         work(number, workspace)
 
-    if len(self.workspaces) == 1:
-      share(self.workspaces[0])
-    elif self.workspaces:
-      with concurrent.futures.ThreadPoolExecutor(len(self.workspaces)) as threads:
-        list(threads.map(share, self.workspaces))
+    if len(self.subtree_workspaces) == 1:
+      share(self.subtree_workspaces[0])
+    elif self.subtree_workspaces:
+      with concurrent.futures.ThreadPoolExecutor(len(self.subtree_workspaces)) as threads:
+        list(threads.map(share, self.subtree_workspaces))
 
   def visits(self, number: int) -> list[Visit]:
     """Returns the visits of all players to a part, in the first workspace."""
-    workspace = self.workspaces[0] if number else self.trunk
+    workspace = self.subtree_workspaces[0] if number else self.trunk_workspace
     return [Visit(number, player, workspace) for player in self.players]
 
   def enter(self, visit: Visit) -> list[Step]:
@@ -283,7 +284,7 @@ class PartSteps:
       return []
     trunk_sequences = part.trunk_sequences[player].astype(np.uint32)
     target = visit.sequence_form[part.own_length(player) :]
-    selection = Selection(self.trunk.sequence_form[player], trunk_sequences, target)
+    selection = Selection(self.trunk_workspace.sequence_form[player], trunk_sequences, target)
     return [gather_line.on(selection, self._dtype)]
 
   def reach(self, visit: Visit, strategy: AnyFloats, tree: Tree | None = None) -> list[Step]:
@@ -320,7 +321,7 @@ class PartSteps:
           dtype=np.float64,
         )
       if number:
-        trunk_reach = self.trunk.sequence_form[player]
+        trunk_reach = self.trunk_workspace.sequence_form[player]
         reach[length : target.stop] = trunk_reach[part.trunk_sequences[player]]
 
   def gradient(self, visit: Visit) -> Step:

@@ -14,7 +14,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
 
-# The player to move at chance nodes and terminal states, in OpenSpiel's numbers.
+# The player to move at chance nodes and terminal states, -1 and -4, as OpenSpiel has it and all of our arrays.
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 # Largest difference from 1 of the sum of the probabilities at a chance node.
 PROBABILITY_TOLERANCE = 1e-6

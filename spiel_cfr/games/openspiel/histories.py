@@ -13,15 +13,15 @@ from spiel_cfr import errors
 from spiel_cfr._numba import arrays
 from spiel_cfr._numba.arrays import Float64s, Int64s, range_starts
 from spiel_cfr._numba.records import Doubles, DoubleTable, IndexTable
-from spiel_cfr.games.openspiel import history_list
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.history_list import ActionPair, HistoryList, in_order
 from spiel_cfr.games.openspiel.state_checks import inconsistent_actions
 
 # Columns of `Histories.nodes`.
 MOVER, INDEX, FIRST_CHILD, CHILDREN = range(4)
-# Values of `MOVER` that are not players.
-CHANCE, TERMINAL = 0xFFFF_FFFF, 0xFFFF_FFFE
+# `CHANCE` and `TERMINAL` as unsigned integers, the values of `MOVER` that are not players.
+UNSIGNED_CHANCE, UNSIGNED_TERMINAL = CHANCE % (1 << 32), TERMINAL % (1 << 32)
 
 
 class Histories(NamedTuple):
@@ -31,9 +31,9 @@ class Histories(NamedTuple):
   before it are the players' empty sequences.
 
   Attributes:
-    nodes: uint32 (nodes, 4). `MOVER`: the player to move, `CHANCE` or `TERMINAL`. `INDEX`: if a player moves, the entry
-      of the infoset's action 0. At a chance node, it is the first element of `probabilities`; at a terminal node, the
-      row of `returns`. `FIRST_CHILD`: the first child. `CHILDREN`: the number of children.
+    nodes: uint32 (nodes, 4). `MOVER`: the player to move, or `UNSIGNED_CHANCE` or `UNSIGNED_TERMINAL`. `INDEX`: at a
+      decision, the entry of the infoset's action 0. At a chance node, it is the first element of `probabilities`; at a
+      terminal node, the row of `returns`. `FIRST_CHILD`: the first child. `CHILDREN`: the number of children.
     probabilities: float64 (outcomes,). The probabilities of chance's outcomes, chance node by chance node.
     returns: float64 (rows, players). The different returns of terminal nodes, each once, so that they stay in cache.
   """
@@ -108,7 +108,7 @@ def _tree(columns: dict[str, Int64s], chances: Float64s, all_returns: Float64s) 
     all_returns: float64 (terminal histories, players). `HistoryList.returns`.
   """
   parent, action_index, mover = columns["parent"][1:], columns["index"][1:], columns["mover"]
-  is_chance, is_terminal = mover == history_list.CHANCE, mover == history_list.TERMINAL
+  is_chance, is_terminal = mover == CHANCE, mover == TERMINAL
   num_children = np.bincount(parent, minlength=len(mover))
   first_child = 1 + range_starts(num_children)
   # Nodes are renumbered so that the children of a node are consecutive, in the order of its actions.
@@ -121,7 +121,6 @@ def _tree(columns: dict[str, Int64s], chances: Float64s, all_returns: Float64s) 
   returns, rows = np.unique(all_returns, axis=0, return_inverse=True)
   index[is_terminal] = rows.ravel()
   nodes = np.empty((len(mover), 4), np.uint32)
-  # As unsigned 32-bit integers, chance and terminals of `history_list` are `CHANCE` and `TERMINAL` here.
   nodes[node] = np.stack([mover, index, first_child, num_children], axis=1).astype(np.uint32)
   return Histories(nodes, probabilities, returns)
 

@@ -14,13 +14,13 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.games.openspiel import checked_calls
+from spiel_cfr.games.openspiel.checked_calls import TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
 
-# CHANCE, TERMINAL: values of `mover` that are not players. NONE: an undefined element of a column or index.
-CHANCE, TERMINAL = -1, -2
+# An undefined element of a column or index.
 NONE = -1
-COLUMNS = ("parent", "action", "index", "mover", "infoset", "length")
+_COLUMNS = ("parent", "action", "index", "mover", "infoset", "length")
 # Stands for the chance probabilities of moves that a player makes.
 _NO_CHANCES: list[float] = []
 # Number of histories between two checks of the limits.
@@ -70,12 +70,12 @@ class HistoryList:
     - `parent`: the history before the last move; `NONE` for a root.
     - `action`: the last move in OpenSpiel's numbers; `NONE` for a root.
     - `index`: the index of the last move among the actions of the parent; `NONE` for a root.
-    - `mover`: the player to move, `CHANCE` or `TERMINAL`.
+    - `mover`: the player to move, `CHANCE` or `TERMINAL` of `checked_calls`.
     - `infoset`: the number from `decide`; `NONE` where no player moves.
     - `length`: the number of moves.
     """
-    rows = np.array(self._rows, np.int64).reshape(-1, len(COLUMNS))
-    return dict(zip(COLUMNS, np.ascontiguousarray(rows.T), strict=True))
+    rows = np.array(self._rows, np.int64).reshape(-1, len(_COLUMNS))
+    return dict(zip(_COLUMNS, np.ascontiguousarray(rows.T), strict=True))
 
   def add(self, root: Any) -> None:
     """Adds a state and all states after it.
@@ -115,7 +115,7 @@ class HistoryList:
         check_at = min(self._max_nodes, node + _BETWEEN_CHECKS)
       add_chance(chance)
       player = mover_of(state)
-      if player == checked_calls.TERMINAL:
+      if player == TERMINAL:
         add((parent, action, index, TERMINAL, NONE, length))
         returns = tuple(view.returns(state))
         if returns not in checked:
@@ -128,7 +128,7 @@ class HistoryList:
       if player >= 0:
         infoset, action_pairs = decide(state, player)
       else:
-        player, outcomes = CHANCE, view.chance_outcomes(state)
+        outcomes = view.chance_outcomes(state)
         action_pairs = in_order([outcome for outcome, _ in outcomes])
         chances = [probability for _, probability in outcomes]
       add((parent, action, index, player, infoset, length))

@@ -1,9 +1,9 @@
-"""Leaf rows: payoffs as a row of leaves for each sequence of a player. The form takes any game.
+"""Leaf rows: payoffs as a list of leaves for each sequence of a player. The form takes any game.
 
-Most rows are short. For a row of one or two leaves, a mispredicted end of the loop costs more time than the sum. Rows
-are therefore sorted by length, and `LANES` rows of similar length are summed side by side. Their first leaves are
-stored next to each other, then their second leaves, and so on. Shorter rows are padded with leaves of value 0. Rows
-that do not fill `LANES` are summed one by one.
+A *row* is here a single sequence with its leaves. Most rows have few leaves. For one or two leaves, a mispredicted end
+of the loop costs more time than the sum. Rows are therefore sorted by their numbers of leaves, and `LANES` rows with
+similar numbers are summed side by side. Their first leaves are stored next to each other, then their second leaves, and
+so on. Shorter lists are padded with leaves of value 0. Rows that do not fill `LANES` are summed one by one.
 
     SIDE_BY_SIDE 1      a0 a1 a2 b0 b1 b2           rows a, b: one after the other
     SIDE_BY_SIDE 4      a0 b0 c0 d0 a1 b1 c1 d1     rows a to d: their leaves alternate (`LANES` is 8)
@@ -131,7 +131,7 @@ def several_player_leaf_rows(record: LeafRowGradient) -> None:
 
 
 class LeafRows(Payoff):
-  """Payoffs as rows of leaves."""
+  """Payoffs as a list of leaves for each sequence."""
 
   form = "leaf rows"
   arrays: LeafRowArrays

@@ -75,8 +75,8 @@ def group_public_states(
 class LeafTensors:
   """The leaves grouped into tensors, which have a dimension for each player.
 
-  A row is the sequences of one action at all infosets of one public state, one sequence for each type. Leaves whose
-  sequences lie in the same rows belong to one tensor.
+  A row is the neighboring sequences of one action at all infosets of one public state, one sequence for each type.
+  Leaves whose sequences lie in the same rows belong to one tensor.
 
   Attributes:
     first: uint32 (sequences,). The first sequence of each sequence's row.
@@ -99,7 +99,9 @@ class LeafTensors:
     widths = self.width[self.rows]
     for player, own_widths in enumerate(widths):
       *outer, last = np.delete(widths, player, axis=0)
-      squares = np.prod([_num_cuts(own_widths), _num_cuts(last), *outer], axis=0, dtype=np.float64)
+      squares = np.prod(
+        [_num_segments(own_widths), _num_segments(last), *outer], axis=0, dtype=np.float64
+      )
       num_vectors += LANES * float(squares.sum())
     return num_vectors
 
@@ -136,8 +138,8 @@ def find_tensors(
   return LeafTensors(first, width, rows, tensor, leaf_sequences)
 
 
-def _num_cuts(width: Int64s) -> Int64s:
-  """Returns the number of parts of at most `LANES` types that rows of these widths are cut into."""
+def _num_segments(width: Int64s) -> Int64s:
+  """Returns the number of segments of at most `LANES` types that rows of these widths are cut into."""
   return -(-width // LANES)
 
 
@@ -165,8 +167,8 @@ def find_terms(tensors: LeafTensors, player: int, payoffs: Float64s) -> Terms:
   """Finds a player's terms, given its payoffs, shape (leaves,)."""
   other_players = [other for other in range(len(tensors.rows)) if other != player]
   *outer, last = other_players
-  cut = [player, *other_players[-2:]]
-  first, width, term = _cut_tensors(tensors, cut)
+  cut_players = [player, *other_players[-2:]]
+  first, width, term = _cut_tensors(tensors, cut_players)
   num_leaves = np.bincount(term, minlength=first.shape[1])
   first_leaf = range_starts(num_leaves)
   by_term = np.argsort(term)
@@ -178,7 +180,7 @@ def find_terms(tensors: LeafTensors, player: int, payoffs: Float64s) -> Terms:
     leaves = by_term[concatenated_ranges(first_leaf[batch], num_leaves[batch])]
     index = np.repeat(np.arange(len(batch)), num_leaves[batch])
     types = tensors.types[:, leaves].astype(np.int64)
-    types[cut] %= LANES
+    types[cut_players] %= LANES
     square = np.zeros(len(leaves), np.int64)
     for other in outer:
       square = square * width[other, batch[index]] + types[other]
@@ -203,28 +205,32 @@ def find_terms(tensors: LeafTensors, player: int, payoffs: Float64s) -> Terms:
   )
 
 
-def _cut_tensors(tensors: LeafTensors, cut: Sequence[int]) -> tuple[Int64s, Int64s, Uint32s]:
-  """Cuts the rows of the players `cut` into parts of at most `LANES` types. Each tuple of parts is a term.
+def _cut_tensors(
+  tensors: LeafTensors, cut_players: Sequence[int]
+) -> tuple[Int64s, Int64s, Uint32s]:
+  """Cuts the rows of `cut_players` into segments of at most `LANES` types. Each tuple of segments is a term.
 
   Returns:
     int64 (players, terms), the first sequence of each term for each player; int64 (players, terms), the number of
     types; and uint32 (leaves,), the term of each leaf.
   """
-  num_parts = {player: _num_cuts(tensors.width[tensors.rows[player]]) for player in cut}
-  num_terms = np.prod(list(num_parts.values()), axis=0)
+  num_segments = {
+    player: _num_segments(tensors.width[tensors.rows[player]]) for player in cut_players
+  }
+  num_terms = np.prod(list(num_segments.values()), axis=0)
   first_term = range_starts(num_terms)
   tensor = np.repeat(np.arange(len(num_terms)), num_terms)
   rest = np.arange(len(tensor)) - first_term[tensor]
   first, width = tensors.rows[:, tensor], tensors.width[tensors.rows[:, tensor]]
-  for player in reversed(cut):
-    rest, part = np.divmod(rest, num_parts[player][tensor])
-    first[player] += LANES * part
-    width[player] = np.minimum(LANES, width[player] - LANES * part)
+  for player in reversed(cut_players):
+    rest, segment = np.divmod(rest, num_segments[player][tensor])
+    first[player] += LANES * segment
+    width[player] = np.minimum(LANES, width[player] - LANES * segment)
   term = np.zeros(len(tensors.tensor), np.uint32)
   for piece in pieces(len(term)):
     of_leaf = tensors.tensor[piece]
-    for player in cut:
-      term[piece] *= num_parts[player][of_leaf].astype(np.uint32)
+    for player in cut_players:
+      term[piece] *= num_segments[player][of_leaf].astype(np.uint32)
       term[piece] += tensors.types[player, piece] // LANES
     term[piece] += first_term[of_leaf].astype(np.uint32)
   return first, width, term

@@ -1,11 +1,11 @@
 """Runs: the order in which the two forms of listed games, `LeafRows` and `TypedPatterns`, store their terms.
 
-A *row* is one sequence of a player, or up to `LANES` neighboring ones, with a list of *terms*. The utility of a row is
-the sum of its terms. A *run* is a range of consecutive rows with equally long lists. Terms are stored run by run, and
-runs player by player:
+Payoffs list *terms* for each *row*: in `TypedPatterns`, up to `LANES` neighboring sequences of one action; in
+`LeafRows`, a single sequence. The utility of a row is the sum of its terms. A *run* is a range of consecutive rows with
+equally many terms. Terms are stored run by run, and runs player by player:
 
     players   player p -> its runs, from FIRST_RUN to END_RUN
-    runs      run      -> its rows, from FIRST_ROW to END_ROW, and their terms: LENGTH a row, from FIRST_TERM on
+    runs      run      -> its rows, from FIRST_ROW to END_ROW, and their terms: LENGTH each, from FIRST_TERM on
     rows      row      -> its first sequence
 
 Each form adds columns of its own to `runs`, and arrays with an element for each term.

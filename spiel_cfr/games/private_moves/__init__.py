@@ -7,17 +7,17 @@
     Which worlds does the game have?               worlds, then world_checks
     How are worlds split into cores and sights?    cores
     Is the game cut into shared subgames?          trunk (chooses the cut, lists all histories before it)
-    How large will the rows be?                    size_estimate
-    Which core histories and rows are there?       core_histories (arrays that grow), core_walk (the kernel)
-    Which rows are equal?                          merged_rows
+    How large will the sides be?                   size_estimate
+    Which core histories and sides are there?      core_histories (arrays that grow), core_walk (the kernel)
+    Which sides are equal?                         merged_sides
     What are the payoffs of a whole game?          rectangles
-    What are the payoffs with shared subgames?     subgames, with subtrees (one player's), cut_groups, shared_rows
+    What are the payoffs with shared subgames?     subgames, with branches (one player's), cut_groups, shared_sides
       in the order of the layout                   shared_rectangles
     What does a solver take?                       private_moves_game, with infoset_states (OpenSpiel's states)
     How is the game saved?                         saved_game, saved_payoff
 
 A *world* is what histories with the same future have in common: a *core*, the true state, and a *sight* of each player,
 all that it has seen. Along a path of cores, the sequences of the two players are independent. So the histories of a
-path are a *rectangle* with one payoff: some sequences of player 0 times some of player 1, its *rows*.
+path are a *rectangle* with one payoff: some sequences of player 0 times some of player 1, its *sides*.
 docs/private_moves.md explains the form by an example.
 """

@@ -12,6 +12,7 @@ from spiel_cfr._util import arguments, memory
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
 from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel.checked_calls import TERMINAL
 from spiel_cfr.games.openspiel.game_size import (
   DEFAULT_MAX_BYTES,
   ESTIMATE_SECONDS,
@@ -20,17 +21,21 @@ from spiel_cfr.games.openspiel.game_size import (
 )
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
-from spiel_cfr.games.private_moves.core_histories import ROOT, CoreHistories, walk_core_histories
+from spiel_cfr.games.private_moves.core_histories import (
+  GAME_START,
+  CoreHistories,
+  walk_core_histories,
+)
 from spiel_cfr.games.private_moves.cores import Split, split_worlds
 from spiel_cfr.games.private_moves.infoset_states import InfosetStates, PlayerInfosets
 from spiel_cfr.games.private_moves.infostate_checks import check_infostates
 from spiel_cfr.games.private_moves.private_moves_game import PrivateMovesGame
-from spiel_cfr.games.private_moves.rectangles import DiscoveredRows, Rectangles, placed_rectangles
+from spiel_cfr.games.private_moves.rectangles import DiscoveredSides, Rectangles, placed_rectangles
 from spiel_cfr.games.private_moves.subgames import SharedSubgames
 from spiel_cfr.games.private_moves.trunk import choose_cut
 from spiel_cfr.games.private_moves.world_checks import check_worlds
 from spiel_cfr.games.private_moves.world_keys import WorldKeys, candidates, checked
-from spiel_cfr.games.private_moves.worlds import TERMINAL, Worlds, find_worlds, sample_worlds
+from spiel_cfr.games.private_moves.worlds import Worlds, find_worlds, sample_worlds
 from spiel_cfr.games.sequence_form.treeplex import Placement
 
 DEFAULT_MAX_WORLDS = 2_000_000
@@ -127,7 +132,7 @@ def compile_view(
     keys: as of `compile_private_moves_game`.
     max_core_histories: the number of terminal core histories after which a walk without a cut raises
       GameTooLargeError; None for no limit.
-    depth: the number of moves after which subgames are shared; None shares subgames only if rows would be long.
+    depth: the number of moves after which subgames are shared; None shares subgames only if sides would be long.
   """
   if view.num_players != 2:
     raise errors.PrivateMovesError(
@@ -138,13 +143,13 @@ def compile_view(
   cut = choose_cut(worlds, split, max_bytes, depth)
   del worlds
   memory.give_back()
-  starts = ROOT if cut is None else cut.start_of_subgame
+  starts = GAME_START if cut is None else cut.start_of_subgame
   most = max_core_histories if cut is None else None
   walked = walk_core_histories(split, starts, most, max_bytes, progress)
   num_core_histories = walked.num_core_histories
   memory.give_back()
   found = _WholeGame(split, walked) if cut is None else SharedSubgames(cut, split, walked)
-  # Shared subgames do not keep the rows of the walks, which are long.
+  # Shared subgames do not keep the sides of the walks, which are long.
   del walked
   (first, second), chance_action, chance_before = found.infosets(split.cores.event_action)
   states = InfosetStates((first, second), split.action_lists, chance_action, chance_before)
@@ -182,8 +187,8 @@ class _WholeGame:
     """Returns the payoffs, given the layout of both players' infosets."""
     walked = self._walked
     first, second = (
-      DiscoveredRows(rows.classes, rows.row_end, rows.entries, row_of_rectangle)
-      for rows, row_of_rectangle in zip(walked.players, walked.rows, strict=True)
+      DiscoveredSides(sides.classes, sides.side_end, sides.entries, side_of_rectangle)
+      for sides, side_of_rectangle in zip(walked.players, walked.sides, strict=True)
     )
     return placed_rectangles((first, second), walked.payoffs[:, walked.payoff], placements)
 

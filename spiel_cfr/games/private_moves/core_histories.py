@@ -1,6 +1,6 @@
 """Walks over the core histories of a game, from the root or from many worlds, with arrays that grow.
 
-`core_walk` is the kernel. Equal rows are merged at the end, and whenever rows have become long (`merged_rows`).
+`core_walk` is the kernel. Equal sides are merged at the end, and whenever sides have become long (`merged_sides`).
 """
 
 from typing import Any, NamedTuple
@@ -12,16 +12,16 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
 from spiel_cfr._numba.steps import Chain
 from spiel_cfr.games.private_moves import core_walk
-from spiel_cfr.games.private_moves.core_walk import Side, Walk
+from spiel_cfr.games.private_moves.core_walk import PlayerWalk, Walk
 from spiel_cfr.games.private_moves.cores import Split
-from spiel_cfr.games.private_moves.merged_rows import PlayerRows, joined_rows, merged
+from spiel_cfr.games.private_moves.merged_sides import PlayerSides, joined_sides, merged
 
-# The fields of each group of arrays that `core_walk` asks to be longer: those of `Walk`, and those of `Side`.
+# The fields of each group of arrays that `core_walk` asks to be longer: those of `Walk`, and those of `PlayerWalk`.
 _OF_BOTH = {
   core_walk.FRAMES: ("frames", "reach"),
   core_walk.OFFSETS: ("offsets",),
   core_walk.CHANCES: ("chance_event", "chance_before"),
-  core_walk.RECTANGLES: ("rows", "payoffs"),
+  core_walk.RECTANGLES: ("sides", "payoffs"),
 }
 _OF_PLAYER = {
   core_walk.LISTS: ("list_sequence", "list_sight", "list_below"),
@@ -34,34 +34,34 @@ _OF_PLAYER = {
     "chance_path",
   ),
   core_walk.SEQUENCES: ("child",),
-  core_walk.ROWS: ("row_end",),
+  core_walk.SIDES: ("side_end",),
   core_walk.ENTRIES: ("entries",),
 }
 # Arrays with a line for each player.
-_BY_PLAYER = ("rows", "payoffs")
+_BY_PLAYER = ("sides", "payoffs")
 # The length of arrays at the beginning.
 _ROOM = 1 << 10
 # The core and the sights at which the game begins.
-ROOT = np.zeros((1, 3), np.int64)
+GAME_START = np.zeros((1, 3), np.int64)
 # Number of elements of lists after which the kernel returns: about a fiftieth of a second.
 _WORK = 1 << 20
-# Number of entries of rows after which rows are merged.
+# Number of entries of sides after which sides are merged.
 _BATCH = 1 << 22
 
 
 class WalkStarts(NamedTuple):
-  """The first infoset, sequence, row and rectangle of each walk, and the totals at the end.
+  """The first infoset, sequence, side and rectangle of each walk, and the totals at the end.
 
   Attributes:
     infoset: int64 (2, walks + 1). The first infoset of each player in each walk.
     sequence: int64 (2, walks + 1). The first sequence of each player in each walk: the one at which the walk begins.
-    row: int64 (2, walks + 1). The first row of each player in each walk.
+    side: int64 (2, walks + 1). The first side of each player in each walk.
     rectangle: int64 (walks + 1,). The first rectangle of each walk.
   """
 
   infoset: Int64s
   sequence: Int64s
-  row: Int64s
+  side: Int64s
   rectangle: Int64s
 
 
@@ -69,11 +69,11 @@ class CoreHistories(NamedTuple):
   """Result of walks over core histories.
 
   Attributes:
-    players: PlayerRows of each player.
+    players: PlayerSides of each player.
     starts: WalkStarts. The first number of each walk.
     chance_event: int32 (paths,). The last event of each path of chance.
     chance_before: int32 (paths,). The path of chance before that event, or `NONE`.
-    rows: int32 (2, rectangles). The row of each player in each rectangle.
+    sides: int32 (2, rectangles). The side of each player in each rectangle.
     payoff: int32 (rectangles,). The column of `payoffs` of each rectangle.
     payoffs: float64 (2, columns). The return of each player, times the probability of chance.
     num_terminals: int64 (walks,). The number of terminal histories of each walk.
@@ -81,11 +81,11 @@ class CoreHistories(NamedTuple):
     num_core_histories: int. The number of terminal core histories.
   """
 
-  players: tuple[PlayerRows, PlayerRows]
+  players: tuple[PlayerSides, PlayerSides]
   starts: WalkStarts
   chance_event: Int32s
   chance_before: Int32s
-  rows: Int32s
+  sides: Int32s
   payoff: Int32s
   payoffs: Float64s
   num_terminals: Int64s
@@ -97,22 +97,22 @@ class _Batch(NamedTuple):
   """Result of some consecutive walks. All numbers of a batch begin at 0.
 
   Attributes:
-    players: PlayerRows of each player.
+    players: PlayerSides of each player.
     starts: WalkStarts. The first number of each walk.
-    rows: int32 (2, rectangles). The row of each player in each rectangle.
+    sides: int32 (2, rectangles). The side of each player in each rectangle.
     payoff: int32 (rectangles,). The column of `payoffs` of each rectangle.
     payoffs: float64 (2, columns). The different payoffs of both players.
   """
 
-  players: tuple[PlayerRows, PlayerRows]
+  players: tuple[PlayerSides, PlayerSides]
   starts: WalkStarts
-  rows: Int32s
+  sides: Int32s
   payoff: Int32s
   payoffs: Float64s
 
   @property
   def num_bytes(self) -> int:
-    of_players = (rows.infosets + rows[1:] for rows in self.players)
+    of_players = (sides.infosets + sides[1:] for sides in self.players)
     fields = (*of_players, self.starts, self[2:])
     return sum(array.nbytes for arrays in fields for array in arrays)
 
@@ -128,7 +128,7 @@ def walk_core_histories(
 
   Args:
     split: cores and sights.
-    starts: int64 (walks, 3). The core and the two sights at which each walk begins, such as `ROOT`.
+    starts: int64 (walks, 3). The core and the two sights at which each walk begins, such as `GAME_START`.
     max_core_histories: the number of terminal core histories after which the walk stops; None for no limit.
     max_bytes: largest memory of the arrays.
     progress: whether to show a bar, if standard error is a terminal.
@@ -145,14 +145,14 @@ def walk_core_histories(
   try:
     for start in starts:
       walker.walk(start)
-      walker.merge_long_rows(len(starts))
+      walker.merge_long_sides(len(starts))
   finally:
     bar.close()
   return walker.result()
 
 
 class _Walker:
-  """Walks of one game: the kernel, its arrays, and the batches of walks whose rows are already merged."""
+  """Walks of one game: the kernel, its arrays, and the batches of walks whose sides are already merged."""
 
   def __init__(
     self, split: Split, max_core_histories: int | None, max_bytes: int, bar: Any
@@ -163,7 +163,7 @@ class _Walker:
     self._counts = self._record.counts
     # The numbers of histories and of decisions at the end of each walk.
     self._totals = list[Int64s]()
-    # For each walk of the current batch: the numbers of infosets, sequences and rows of player 0, those of player 1,
+    # For each walk of the current batch: the numbers of infosets, sequences and sides of player 0, those of player 1,
     # and the number of rectangles, at its end.
     self._ends = list[list[int]]()
     self._batches = list[_Batch]()
@@ -171,8 +171,8 @@ class _Walker:
   def walk(self, start: Int64s) -> None:
     """Walks all core histories from a start; arrays that are too short become longer."""
     counts = self._counts
-    for player, side in enumerate((self._record.side0, self._record.side1)):
-      if side.counts[core_walk.NUM_SEQUENCES] == len(side.child):
+    for player, own in enumerate((self._record.player0, self._record.player1)):
+      if own.counts[core_walk.NUM_SEQUENCES] == len(own.child):
         self._make_room(core_walk.SEQUENCES + core_walk.NEXT_PLAYER * player)
     core_walk.begin(self._record, start[0], start[1:])
     while counts[core_walk.DEPTH]:
@@ -186,7 +186,7 @@ class _Walker:
         )
       if stop not in (core_walk.DONE, core_walk.PAUSED):
         self._make_room(stop)
-    first, second = self._record.side0.counts, self._record.side1.counts
+    first, second = self._record.player0.counts, self._record.player1.counts
     self._ends.append([*first[:3], *second[:3], counts[core_walk.NUM_RECTANGLES]])
     self._totals.append(counts[[core_walk.HISTORIES, core_walk.STATES]])
 
@@ -200,10 +200,10 @@ class _Walker:
     if most is not None and self._counts[core_walk.CORE_HISTORIES] > most:
       raise errors.GameTooLargeError(f"The game has more than {most:,} core histories.")
 
-  def merge_long_rows(self, num_walks: int) -> None:
-    """Merges the rows of the current batch if they are long; `num_walks` is the number of all walks."""
-    sides = self._record.side0, self._record.side1
-    if max(side.counts[core_walk.NUM_ENTRIES] for side in sides) <= _BATCH:
+  def merge_long_sides(self, num_walks: int) -> None:
+    """Merges the sides of the current batch if they are long; `num_walks` is the number of all walks."""
+    both = self._record.player0, self._record.player1
+    if max(own.counts[core_walk.NUM_ENTRIES] for own in both) <= _BATCH:
       return
     self._end_batch()
     num_bytes = sum(batch.num_bytes for batch in self._batches)
@@ -243,22 +243,22 @@ def _batch(record: Walk, ends: Int64s) -> _Batch:
   """
   num_rectangles = record.counts[core_walk.NUM_RECTANGLES]
   starts = np.concatenate([np.zeros((1, 7), np.int64), ends]).T
-  players, rows, first_rows = list[PlayerRows](), [], []
-  for player, side in enumerate((record.side0, record.side1)):
-    merged_player, row_number = merged(side)
+  players, sides, first_sides = list[PlayerSides](), [], []
+  for player, own in enumerate((record.player0, record.player1)):
+    merged_player, side_number = merged(own)
     players.append(merged_player)
-    rows.append(row_number[record.rows[player, :num_rectangles]])
-    # Equal rows are in the same walk, so the numbers of merged rows ascend from walk to walk.
-    num_before = np.append(0, 1 + np.maximum.accumulate(row_number))
-    first_rows.append(num_before[starts[2 + 3 * player]])
-    side.counts[:] = 0
+    sides.append(side_number[record.sides[player, :num_rectangles]])
+    # Equal sides are in the same walk, so the numbers of merged sides ascend from walk to walk.
+    num_before = np.append(0, 1 + np.maximum.accumulate(side_number))
+    first_sides.append(num_before[starts[2 + 3 * player]])
+    own.counts[:] = 0
   record.counts[core_walk.NUM_RECTANGLES] = 0
   pairs = np.ascontiguousarray(record.payoffs[:, :num_rectangles].T).view(np.complex128)
   payoffs, payoff = np.unique(pairs, return_inverse=True)
   return _Batch(
     players=(players[0], players[1]),
-    starts=WalkStarts(starts[[0, 3]], starts[[1, 4]], np.stack(first_rows), starts[6]),
-    rows=np.array(rows),
+    starts=WalkStarts(starts[[0, 3]], starts[[1, 4]], np.stack(first_sides), starts[6]),
+    sides=np.array(sides),
     payoff=payoff.ravel().astype(np.int32),
     payoffs=np.stack([payoffs.real, payoffs.imag]),
   )
@@ -272,17 +272,17 @@ def _joined(batches: list[_Batch]) -> _Batch:
       for parts in zip(*(batch.starts for batch in batches), strict=True)
     )
   )
-  # The numbers of rows and sequences of both players before each batch, and of columns of payoffs.
-  num_rows, num_sequences = (
+  # The numbers of sides and sequences of both players before each batch, and of columns of payoffs.
+  num_sides, num_sequences = (
     np.cumsum([np.zeros(2, np.int64), *(first[:, -1] for first in of_batches)], axis=0)
     for of_batches in (
-      [batch.starts.row for batch in batches],
+      [batch.starts.side for batch in batches],
       [batch.starts.sequence for batch in batches],
     )
   )
   num_columns = np.cumsum([0, *(batch.payoffs.shape[1] for batch in batches)])
   first, second = (
-    joined_rows(
+    joined_sides(
       [batch.players[player] for batch in batches],
       num_sequences[:, player],
       num_sequences[:, 1 - player],
@@ -292,10 +292,10 @@ def _joined(batches: list[_Batch]) -> _Batch:
   return _Batch(
     players=(first, second),
     starts=starts,
-    rows=np.concatenate(
+    sides=np.concatenate(
       [
-        batch.rows + before.astype(np.int32)[:, None]
-        for batch, before in zip(batches, num_rows[:-1], strict=True)
+        batch.sides + before.astype(np.int32)[:, None]
+        for batch, before in zip(batches, num_sides[:-1], strict=True)
       ],
       axis=1,
     ),
@@ -319,37 +319,37 @@ def _joined_starts(parts: list[Int64s]) -> Int64s:
 
 def _empty_walk(split: Split) -> Walk:
   """Returns the kernel's arguments before the first walk."""
-  side0, side1 = (_empty_side(split, player) for player in (0, 1))
+  player0, player1 = (_empty_player_walk(split, player) for player in (0, 1))
   most_events = int(np.diff(split.cores.first_event).max(initial=0))
   room = _ROOM + most_events
   return Walk(
     cores=split.cores,
-    side0=side0,
-    side1=side1,
+    player0=player0,
+    player1=player1,
     frames=np.zeros((_ROOM, core_walk.FRAME_COLUMNS), np.int64),
     reach=np.ones(_ROOM),
     offsets=np.zeros(room, np.int32),
     chance_event=np.zeros(_ROOM, np.int32),
     chance_before=np.zeros(_ROOM, np.int32),
-    rows=np.zeros((2, room), np.int32),
+    sides=np.zeros((2, room), np.int32),
     payoffs=np.zeros((2, room)),
     counts=np.zeros(core_walk.NUM_COUNTS, np.int64),
     most_work=_WORK,
   )
 
 
-def _empty_side(split: Split, player: int) -> Side:
+def _empty_player_walk(split: Split, player: int) -> PlayerWalk:
   """Returns a player's arrays before the first walk."""
   length_of_list = np.array([len(actions) for actions in split.action_lists], np.int32)
   legal = split.legal[player]
   arrays: dict[str, Any] = {
     name: np.zeros(_ROOM, np.int32) for names in _OF_PLAYER.values() for name in names
   }
-  arrays["row_end"] = np.zeros(_ROOM, np.int64)
-  return Side(
+  arrays["side_end"] = np.zeros(_ROOM, np.int64)
+  return PlayerWalk(
     sights=split.sights[player],
     num_actions=np.where(legal < 0, 0, length_of_list[legal]).astype(np.int32),
-    counts=np.zeros(core_walk.NUM_SIDE_COUNTS, np.int64),
+    counts=np.zeros(core_walk.NUM_PLAYER_COUNTS, np.int64),
     **arrays,
   )
 
@@ -361,27 +361,27 @@ def _with_room(record: Walk, group: int, max_bytes: int) -> Any:
     GameTooLargeError: all arrays would take more than `max_bytes`.
   """
   player, place = divmod(group - core_walk.OF_PLAYER, core_walk.NEXT_PLAYER)
-  owner: Any = record if group in _OF_BOTH else (record.side0, record.side1)[player]
+  owner: Any = record if group in _OF_BOTH else (record.player0, record.player1)[player]
   names = _OF_BOTH[group] if group in _OF_BOTH else _OF_PLAYER[core_walk.OF_PLAYER + place]
   arrays = {name: getattr(owner, name) for name in names}
   _check_bytes(record, sum(array.nbytes for array in arrays.values()), max_bytes)
   longer = owner._replace(
     **{name: _twice_as_long(array, name in _BY_PLAYER) for name, array in arrays.items()}
   )
-  return longer if owner is record else record._replace(**{f"side{player}": longer})
+  return longer if owner is record else record._replace(**{f"player{player}": longer})
 
 
 def _check_bytes(record: Walk, more: int, max_bytes: int) -> None:
   """Raises GameTooLargeError if the arrays and some more bytes take more memory than allowed."""
-  sides = record.side0, record.side1
+  both = record.player0, record.player1
   used = sum(
     array.nbytes
-    for arguments in (record, *sides)
+    for arguments in (record, *both)
     for array in arguments
     if isinstance(array, np.ndarray)
   )
   if used + more > max_bytes:
-    infosets = [side.counts[core_walk.NUM_INFOSETS] for side in sides]
+    infosets = [own.counts[core_walk.NUM_INFOSETS] for own in both]
     raise errors.GameTooLargeError(
       f"After {record.counts[core_walk.HISTORIES]:,} histories and {infosets[0]:,} + {infosets[1]:,} infosets, arrays "
       f"need {used + more:,} bytes, more than max_bytes={max_bytes:,}. Raise the limit if there is the memory."

@@ -1,7 +1,7 @@
-"""Kernel of the walk over core histories, which finds both players' infosets and the rows of rectangles.
+"""Kernel of the walk over core histories, which finds both players' infosets and the sides of rectangles.
 
 A *core history* is a path of cores. Each player has a list of the sequences that fit it, and every pair from the two
-lists is a history. If a move ends the game, a *rectangle* pairs a row of player 0 with a row of player 1, at one
+lists is a history. If a move ends the game, a *rectangle* pairs a side of player 0 with a side of player 1, at one
 payoff. A failed attempt does not change the core, so it adds sequences to the mover's list, but no core history.
 
 If an array is full, the kernel stops. Python makes the array longer, and the kernel repeats the unfinished step.
@@ -13,18 +13,17 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Int32s, Int64s
 from spiel_cfr._numba.kernels import inlined
-from spiel_cfr._numba.records import Count, Doubles, DoubleTable, Field
+from spiel_cfr._numba.records import Count, Doubles, DoubleTable, Field, Longs
 from spiel_cfr._numba.steps import step
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.private_moves.cores import Cores, Ints, Sights
-from spiel_cfr.games.private_moves.worlds import CHANCE, TERMINAL
 
 LongTable = Annotated[Int64s, Field("int64", 2)]
-Longs = Annotated[Int64s, Field("int64", 1)]
 IntTable = Annotated[Int32s, Field("int32", 2)]
 
 # Values of `counts[STOP]`: the walk is done, or paused; or the name of a group of arrays that is too short.
-DONE, PAUSED, FRAMES, OFFSETS, CHANCES, RECTANGLES, LISTS, INFOSETS, SEQUENCES, ROWS, ENTRIES = (
+DONE, PAUSED, FRAMES, OFFSETS, CHANCES, RECTANGLES, LISTS, INFOSETS, SEQUENCES, SIDES, ENTRIES = (
   range(11)
 )
 # Groups from `OF_PLAYER` on have arrays of one player. Their numbers for player 1 are larger by `NEXT_PLAYER`.
@@ -38,13 +37,13 @@ _ARRIVING = -1
 # Elements of `Walk.counts`. STATES counts nonterminal histories, WORK counts elements of lists.
 STOP, DEPTH, NUM_CHANCES, NUM_RECTANGLES, HISTORIES, STATES, CORE_HISTORIES, WORK = range(8)
 NUM_COUNTS = 8
-# Elements of `Side.counts`.
-NUM_INFOSETS, NUM_SEQUENCES, NUM_ROWS, NUM_ENTRIES = range(4)
-NUM_SIDE_COUNTS = 4
+# Elements of `PlayerWalk.counts`.
+NUM_INFOSETS, NUM_SEQUENCES, NUM_SIDES, NUM_ENTRIES = range(4)
+NUM_PLAYER_COUNTS = 4
 
 
-class Side(NamedTuple):
-  """One player's sights, lists, infosets and rows.
+class PlayerWalk(NamedTuple):
+  """One player's sights, lists, infosets and sides.
 
   Sequences are numbered as infosets are found, after the one at which the walk begins.
 
@@ -61,9 +60,9 @@ class Side(NamedTuple):
     opponent_sequence: int32 (infosets,). A sequence of the opponent that, with the infoset, is a history.
     chance_path: int32 (infosets,). The chance events of that history: an index in `Walk.chance_event`.
     child: int32 (sequences,). The first infoset below each sequence, or `NONE`.
-    row_end: int64 (rows,). One past the last entry of each row.
-    entries: int32 (entries,). The sequences of each row, row by row.
-    counts: int64 (4,). The used lengths of arrays: `NUM_INFOSETS`, `NUM_SEQUENCES`, `NUM_ROWS`, `NUM_ENTRIES`.
+    side_end: int64 (sides,). One past the last entry of each side.
+    entries: int32 (entries,). The sequences of each side, end to end.
+    counts: int64 (4,). The used lengths of arrays: `NUM_INFOSETS`, `NUM_SEQUENCES`, `NUM_SIDES`, `NUM_ENTRIES`.
   """
 
   sights: Sights
@@ -78,7 +77,7 @@ class Side(NamedTuple):
   opponent_sequence: Ints
   chance_path: Ints
   child: Ints
-  row_end: Longs
+  side_end: Longs
   entries: Ints
   counts: Longs
 
@@ -88,119 +87,119 @@ class Walk(NamedTuple):
 
   Attributes:
     cores: Cores. The cores.
-    side0: Side. Player 0.
-    side1: Side. Player 1.
+    player0: PlayerWalk. Player 0.
+    player1: PlayerWalk. Player 1.
     frames: int64 (depth, 10). The core histories on the current path, one a row; see the columns above.
     reach: float64 (depth,). Chance's probability of each core history on the path.
     offsets: int32 (offsets,). For each core history on the path and each event, the first element of the mover's lists
       with that event.
     chance_event: int32 (paths,). The last event of each path of chance.
     chance_before: int32 (paths,). The path of chance before that event, or `NONE`.
-    rows: int32 (2, rectangles). The row of each player in each rectangle.
+    sides: int32 (2, rectangles). The side of each player in each rectangle.
     payoffs: float64 (2, rectangles). The return of each player, times the probability of chance.
     counts: int64 (8,). Counters, from `STOP` to `WORK`.
     most_work: int. The number of elements of lists after which the kernel pauses.
   """
 
   cores: Cores
-  side0: Side
-  side1: Side
+  player0: PlayerWalk
+  player1: PlayerWalk
   frames: LongTable
   reach: Doubles
   offsets: Ints
   chance_event: Ints
   chance_before: Ints
-  rows: IntTable
+  sides: IntTable
   payoffs: DoubleTable
   counts: Longs
   most_work: Count
 
 
 @inlined
-def _side(record: Walk, player: int) -> Side:
-  return record.side0 if player == 0 else record.side1
+def _walk_of(record: Walk, player: int) -> PlayerWalk:
+  return record.player0 if player == 0 else record.player1
 
 
 @inlined
-def _infoset(side: Side, sequence: int, seen: int, opponent_sequence: int, chance_path: int) -> Any:
+def _infoset(own: PlayerWalk, sequence: int, seen: int, opponent_sequence: int, path: int) -> Any:
   """Returns the infoset below a sequence with what its owner has seen; adds it if it is new."""
-  infoset, last = side.child[sequence], NONE
-  while infoset != NONE and side.seen[infoset] != seen:
-    last, infoset = infoset, side.sibling[infoset]
+  infoset, last = own.child[sequence], NONE
+  while infoset != NONE and own.seen[infoset] != seen:
+    last, infoset = infoset, own.sibling[infoset]
   if infoset != NONE:
     return infoset
-  infoset, first = side.counts[NUM_INFOSETS], side.counts[NUM_SEQUENCES]
-  side.parent[infoset], side.seen[infoset], side.sibling[infoset] = sequence, seen, NONE
-  side.first_sequence[infoset] = first
-  side.opponent_sequence[infoset] = opponent_sequence
-  side.chance_path[infoset] = chance_path
-  for action in range(side.num_actions[seen]):
-    side.child[first + action] = NONE
-  side.counts[NUM_INFOSETS] += 1
-  side.counts[NUM_SEQUENCES] += side.num_actions[seen]
+  infoset, first = own.counts[NUM_INFOSETS], own.counts[NUM_SEQUENCES]
+  own.parent[infoset], own.seen[infoset], own.sibling[infoset] = sequence, seen, NONE
+  own.first_sequence[infoset] = first
+  own.opponent_sequence[infoset] = opponent_sequence
+  own.chance_path[infoset] = path
+  for action in range(own.num_actions[seen]):
+    own.child[first + action] = NONE
+  own.counts[NUM_INFOSETS] += 1
+  own.counts[NUM_SEQUENCES] += own.num_actions[seen]
   if last == NONE:
-    side.child[sequence] = infoset
+    own.child[sequence] = infoset
   else:
-    side.sibling[last] = infoset
+    own.sibling[last] = infoset
   return infoset
 
 
 @inlined
-def _move(record: Walk, frame: int, player: int, side: Side) -> Any:
+def _move(record: Walk, frame: int, player: int, own: PlayerWalk) -> Any:
   """Makes all moves of a player's list. Sequences of failed attempts join the list; those of events follow it.
 
   Returns:
     The group of arrays that is too short, or `DONE`.
   """
-  cores, frames, sights = record.cores, record.frames, side.sights
+  cores, frames, sights = record.cores, record.frames, own.sights
   core, offset, shift = frames[frame, _CORE], frames[frame, _OFFSET], NEXT_PLAYER * player
   events = cores.first_event[core + 1] - cores.first_event[core]
   begin, end = frames[frame, _BEGIN + player], frames[frame, _END + player]
-  other = _side(record, 1 - player)
+  other = _walk_of(record, 1 - player)
   opponent_sequence = other.list_sequence[frames[frame, _BEGIN + 1 - player]]
   chance_path = frames[frame, _CHANCE_PATH]
   for event in range(events + 2):
     record.offsets[offset + event] = 0
   place, moves = begin, 0
   while place < end:
-    sight = side.list_sight[place]
+    sight = own.list_sight[place]
     seen, first, last = sights.seen[sight], sights.first_move[sight], sights.first_move[sight + 1]
-    if side.counts[NUM_INFOSETS] >= side.seen.shape[0]:
+    if own.counts[NUM_INFOSETS] >= own.seen.shape[0]:
       return INFOSETS + shift
-    if side.counts[NUM_SEQUENCES] + last - first > side.child.shape[0]:
+    if own.counts[NUM_SEQUENCES] + last - first > own.child.shape[0]:
       return SEQUENCES + shift
-    infoset = _infoset(side, side.list_sequence[place], seen, opponent_sequence, chance_path)
-    below = side.first_sequence[infoset]
-    side.list_below[place] = below
+    infoset = _infoset(own, own.list_sequence[place], seen, opponent_sequence, chance_path)
+    below = own.first_sequence[infoset]
+    own.list_below[place] = below
     for move in range(first, last):
       event = sights.move_event[move]
       if event != NONE:
         record.offsets[offset + event + 2] += 1
         moves += 1
-      elif end >= side.list_sequence.shape[0]:
+      elif end >= own.list_sequence.shape[0]:
         return LISTS + shift
       else:
-        side.list_sequence[end], side.list_sight[end] = (
+        own.list_sequence[end], own.list_sight[end] = (
           below + move - first,
           sights.move_sight[move],
         )
         end += 1
     place += 1
-  if end + moves > side.list_sequence.shape[0]:
+  if end + moves > own.list_sequence.shape[0]:
     return LISTS + shift
   record.offsets[offset + 1] = end
   for event in range(events):
     record.offsets[offset + event + 2] += record.offsets[offset + event + 1]
   for place in range(begin, end):
-    sight, below = side.list_sight[place], side.list_below[place]
+    sight, below = own.list_sight[place], own.list_below[place]
     first = sights.first_move[sight]
     for move in range(first, sights.first_move[sight + 1]):
       event = sights.move_event[move]
       if event != NONE:
         target = record.offsets[offset + event + 1]
         record.offsets[offset + event + 1] += 1
-        side.list_sequence[target] = below + move - first
-        side.list_sight[target] = sights.move_sight[move]
+        own.list_sequence[target] = below + move - first
+        own.list_sight[target] = sights.move_sight[move]
   record.offsets[offset] = end
   frames[frame, _END + player] = end
   frames[frame, _TOP + player] = end + moves
@@ -209,24 +208,24 @@ def _move(record: Walk, frame: int, player: int, side: Side) -> Any:
 
 
 @inlined
-def _add_row(side: Side, begin: int, end: int) -> Any:
-  """Adds a row of the sequences between two places of a player's lists; the arrays must have room."""
-  counts = side.counts
-  start, row = counts[NUM_ENTRIES], counts[NUM_ROWS]
+def _add_side(own: PlayerWalk, begin: int, end: int) -> Any:
+  """Adds a side of the sequences between two places of a player's lists; the arrays must have room."""
+  counts = own.counts
+  start, side = counts[NUM_ENTRIES], counts[NUM_SIDES]
   for place in range(end - begin):
-    side.entries[start + place] = side.list_sequence[begin + place]
+    own.entries[start + place] = own.list_sequence[begin + place]
   counts[NUM_ENTRIES] += end - begin
-  side.row_end[row] = counts[NUM_ENTRIES]
-  counts[NUM_ROWS] += 1
-  return row
+  own.side_end[side] = counts[NUM_ENTRIES]
+  counts[NUM_SIDES] += 1
+  return side
 
 
 @inlined
-def _room_for_rows(side: Side, player: int, rows: int, entries: int) -> Any:
-  """Returns the group of a player's arrays that is too short for more rows and entries, or `DONE`."""
-  if side.counts[NUM_ROWS] + rows > side.row_end.shape[0]:
-    return ROWS + NEXT_PLAYER * player
-  if side.counts[NUM_ENTRIES] + entries > side.entries.shape[0]:
+def _room_for_sides(own: PlayerWalk, player: int, sides: int, entries: int) -> Any:
+  """Returns the group of a player's arrays that is too short for more sides and entries, or `DONE`."""
+  if own.counts[NUM_SIDES] + sides > own.side_end.shape[0]:
+    return SIDES + NEXT_PLAYER * player
+  if own.counts[NUM_ENTRIES] + entries > own.entries.shape[0]:
     return ENTRIES + NEXT_PLAYER * player
   return DONE
 
@@ -245,12 +244,12 @@ def _end(record: Walk, frame: int, mover: int) -> Any:
     frames[frame, _END] - frames[frame, _BEGIN],
     frames[frame, _END + 1] - frames[frame, _BEGIN + 1],
   )
-  if counts[NUM_RECTANGLES] + events > record.rows.shape[1]:
+  if counts[NUM_RECTANGLES] + events > record.sides.shape[1]:
     return RECTANGLES
   for player in range(2):
-    # The mover's rows are parts of its list, whose moves lie between its end and its top.
+    # The mover's sides are parts of its list, whose moves lie between its end and its top.
     entries = frames[frame, _TOP + player] - frames[frame, _BEGIN + player]
-    full = _room_for_rows(_side(record, player), player, events + 1, entries)
+    full = _room_for_sides(_walk_of(record, player), player, events + 1, entries)
     if full != DONE:
       return full
   first_rectangle = counts[NUM_RECTANGLES]
@@ -268,15 +267,15 @@ def _end(record: Walk, frame: int, mover: int) -> Any:
     if size and (cores.returns[after, 0] != 0.0 or cores.returns[after, 1] != 0.0):
       rectangle = counts[NUM_RECTANGLES]
       for player in range(2):
-        side = _side(record, player)
+        own = _walk_of(record, player)
         if player == mover:
-          row = _add_row(side, begin, end)
+          side = _add_side(own, begin, end)
         elif rectangle > first_rectangle:
-          row = record.rows[player, rectangle - 1]
+          side = record.sides[player, rectangle - 1]
         else:
-          row = _add_row(side, frames[frame, _BEGIN + player], frames[frame, _END + player])
+          side = _add_side(own, frames[frame, _BEGIN + player], frames[frame, _END + player])
         chance = record.reach[frame] * cores.event_probability[first + event]
-        record.rows[player, rectangle] = row
+        record.sides[player, rectangle] = side
         record.payoffs[player, rectangle] = cores.returns[after, player] * chance
       counts[NUM_RECTANGLES] += 1
   counts[STATES] += sizes[0] * sizes[1]
@@ -284,29 +283,29 @@ def _end(record: Walk, frame: int, mover: int) -> Any:
 
 
 @inlined
-def _enter(record: Walk, frame: int, player: int, side: Side, event: int, mover: int) -> Any:
+def _enter(record: Walk, frame: int, player: int, own: PlayerWalk, event: int, mover: int) -> Any:
   """Makes a player's list at the core history after an event.
 
   Returns:
     The group of arrays that is too short, `UNKNOWN_WORLD`, or `DONE`.
   """
-  frames, sights = record.frames, side.sights
+  frames, sights = record.frames, own.sights
   top = frames[frame, _TOP + player]
   begin, end = frames[frame, _BEGIN + player], frames[frame, _END + player]
   if player == mover:
     offset = frames[frame, _OFFSET]
     begin, end = record.offsets[offset + event], record.offsets[offset + event + 1]
   size = end - begin
-  if top + size > side.list_sequence.shape[0]:
+  if top + size > own.list_sequence.shape[0]:
     return LISTS + NEXT_PLAYER * player
   for place in range(size):
-    sight = side.list_sight[begin + place]
+    sight = own.list_sight[begin + place]
     if player != mover:
       sight = sights.observation_sight[sights.first_observation[sight] + event]
       if sight < 0:
         return UNKNOWN_WORLD
-    side.list_sequence[top + place] = side.list_sequence[begin + place]
-    side.list_sight[top + place] = sight
+    own.list_sequence[top + place] = own.list_sequence[begin + place]
+    own.list_sight[top + place] = sight
   frames[frame + 1, _BEGIN + player] = top
   frames[frame + 1, _END + player] = frames[frame + 1, _TOP + player] = top + size
   record.counts[WORK] += size
@@ -320,7 +319,7 @@ def _arrive(record: Walk, frame: int, mover: int) -> Any:
   if mover == CHANCE:
     return _end(record, frame, mover)
   begins = frames[frame, _END + mover]
-  full = _move(record, frame, mover, _side(record, mover))
+  full = _move(record, frame, mover, _walk_of(record, mover))
   if full == DONE:
     full = _end(record, frame, mover)
   if full != DONE:
@@ -350,7 +349,7 @@ def _descend(record: Walk, frame: int, mover: int, event: int) -> Any:
   full = DONE
   for player in range(2):
     if full == DONE:
-      full = _enter(record, frame, player, _side(record, player), event, mover)
+      full = _enter(record, frame, player, _walk_of(record, player), event, mover)
   if full == DONE:
     frames[frame + 1, _CORE], frames[frame + 1, _NEXT] = after, _ARRIVING
     frames[frame + 1, _OFFSET] = offset
@@ -393,8 +392,8 @@ def begin(record: Walk, core: int, sights: Int64s) -> None:
   """Begins a walk at a core and a sight of each player, who has a new sequence there."""
   record.frames[0] = core, _ARRIVING, 0, NONE, 0, 0, 1, 1, 1, 1
   record.reach[0] = 1.0
-  for side, sight in zip((record.side0, record.side1), sights, strict=True):
-    side.list_sequence[0], side.list_sight[0] = side.counts[NUM_SEQUENCES], sight
-    side.child[side.counts[NUM_SEQUENCES]] = NONE
-    side.counts[NUM_SEQUENCES] += 1
+  for own, sight in zip((record.player0, record.player1), sights, strict=True):
+    own.list_sequence[0], own.list_sight[0] = own.counts[NUM_SEQUENCES], sight
+    own.child[own.counts[NUM_SEQUENCES]] = NONE
+    own.counts[NUM_SEQUENCES] += 1
   record.counts[DEPTH] = 1

@@ -21,8 +21,9 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s
 from spiel_cfr._numba.records import Doubles, DoubleTable, Field
+from spiel_cfr.games.openspiel.checked_calls import CHANCE
 from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.games.private_moves.worlds import CHANCE, Worlds
+from spiel_cfr.games.private_moves.worlds import Worlds
 
 Ints = Annotated[Int32s, Field("int32", 1)]
 _UNSET = -9
@@ -32,7 +33,7 @@ class Cores(NamedTuple):
   """The graph of cores.
 
   Attributes:
-    mover: int32 (cores,). The player to move, `worlds.CHANCE` or `worlds.TERMINAL`.
+    mover: int32 (cores,). The player to move, `CHANCE` or `TERMINAL` of `checked_calls`.
     returns: float64 (cores, 2). The returns of both players at terminal cores; 0 elsewhere.
     first_event: int32 (cores + 1,). The first event of each core, then the number of events.
     event_core: int32 (events,). The core that each event leads to.

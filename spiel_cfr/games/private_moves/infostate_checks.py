@@ -94,7 +94,7 @@ def check_infostates(view: GameView, keys: WorldKeys) -> None:
   """Compares the infostates of short histories and of random ones, before worlds are searched.
 
   Raises:
-    PrivateMovesError: see `InfostateChecks.arrive` and `check_length`.
+    PrivateMovesError: see `InfostateChecks.arrive` and `check_has_end`.
     ImperfectRecallError: see `InfostateChecks.arrive`.
   """
   checks, choice = InfostateChecks(view, keys), random.Random(0)
@@ -109,7 +109,7 @@ def check_infostates(view: GameView, keys: WorldKeys) -> None:
     if not queue:
       return
     state, memory = queue.popleft()
-    check_length(state)
+    check_has_end(state)
     if not state.is_terminal():
       memory = checks.arrive(state, memory)
       # A state may have millions of chance outcomes.
@@ -123,10 +123,10 @@ def check_infostates(view: GameView, keys: WorldKeys) -> None:
       move = choice.choice(moves_of(state))
       memory = checks.after(memory, mover, move)
       state.apply_action(move)
-      check_length(state)
+      check_has_end(state)
 
 
-def check_length(state: Any) -> None:
+def check_has_end(state: Any) -> None:
   """Checks the length of a history; a very long one may have no end.
 
   Raises:

@@ -26,7 +26,7 @@ from spiel_cfr.games.private_moves import saved_game, saved_payoff
 from spiel_cfr.games.private_moves.infoset_states import InfosetStates, OfInfosets
 from spiel_cfr.games.private_moves.rectangles import Rectangles, placed_rectangles
 from spiel_cfr.games.private_moves.shared_rectangles import SharedRectangles
-from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplex
+from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplexes
 
 # The forms of payoffs in files that `restored` reads.
 PAYOFF_FORMS = (Rectangles.form, SharedRectangles.form)
@@ -66,16 +66,10 @@ class PrivateMovesGame(CompiledGame):
     if isinstance(view, GameView):
       self.view, self._own_histories = view, view.has_own_histories
     self.num_core_histories = num_core_histories
-    placements, root, first_infoset = list[Placement](), 0, 0
-    for player in _PLAYERS:
-      parents = states.players[player].parent
-      # In order of discovery, copies are neighbors already.
-      ranks = np.arange(len(parents), dtype=np.uint32) if has_copies else None
-      placement = build_treeplex(
-        parents, states.num_actions(player), root, first_infoset, ranks=ranks
-      )
-      placements.append(placement)
-      root, first_infoset = placement.treeplex.end, first_infoset + len(parents)
+    parents = [infosets.parent for infosets in states.players]
+    # In order of discovery, copies are neighbors already.
+    ranks = [np.arange(len(each), dtype=np.uint32) for each in parents] if has_copies else None
+    placements = build_treeplexes(parents, map(states.num_actions, _PLAYERS), ranks=ranks)
     self._payoff = place_payoff(placements)
     # The long arrays of sequences are not needed any more.
     self._placements = [
@@ -112,7 +106,7 @@ class PrivateMovesGame(CompiledGame):
   def _places(self) -> list[Int64s]:
     """For each player, the place of each sequence among its sequences in the layout, in order of discovery."""
     return [
-      np.append(0, infosets.action_sequences.astype(np.int64) - tree.root)
+      infosets.sequences.astype(np.int64) - tree.root
       for infosets, tree in zip(self.infosets, self.treeplexes, strict=True)
     ]
 
@@ -130,7 +124,7 @@ class PrivateMovesGame(CompiledGame):
     return tuple(self._infosets_of(player) for player in _PLAYERS)
 
   def _infosets_of(self, player: int) -> Infosets:
-    placement = self._placements[player]
+    placement, tree = self._placements[player], self.treeplexes[player]
 
     def names(infosets: Int64s) -> list[str]:
       return [
@@ -141,7 +135,7 @@ class PrivateMovesGame(CompiledGame):
       infostates=OfInfosets(len(placement.position), names),
       actions=self._states.actions(player),
       num_actions=self._states.num_actions(player),
-      action_sequences=placement.treeplex.sequences_at(placement.position).astype(np.uint32),
+      sequences=np.append(tree.root, tree.sequences_at(placement.position)).astype(np.uint32),
       position=placement.position,
     )
 
@@ -180,7 +174,7 @@ class PrivateMovesGame(CompiledGame):
     digest = hashlib.sha256(repr((self.payoff_range, self._states.action_lists)).encode())
     arrays: list[Any] = [self._payoff.payoffs.ravel()]
     for player, infosets in enumerate(self._states.players):
-      arrays += [infosets.parent, infosets.legal, *self._payoff.row_arrays(player)]
+      arrays += [infosets.parent, infosets.legal, *self._payoff.side_arrays(player)]
     for array in arrays:
       digest.update(f"{array.dtype.str} {array.shape}".encode())
       digest.update(array.tobytes())
@@ -206,9 +200,9 @@ def restored(header: Mapping[str, Any], arrays: files.Arrays, facts: GameFacts) 
     place_payoff: Any = functools.partial(saved_payoff.placed_shared_rectangles, arrays)
   else:
     num_sequences = [1 + int(states.num_actions(player).sum()) for player in _PLAYERS]
-    rows, payoffs = saved_payoff.discovered_rectangles(arrays, num_sequences)
-    place_payoff = functools.partial(placed_rectangles, rows, payoffs)
+    sides, payoffs = saved_payoff.discovered_rectangles(arrays, num_sequences)
+    place_payoff = functools.partial(placed_rectangles, sides, payoffs)
   view: Literal["history"] | None = "history" if own_histories else None
   game = PrivateMovesGame(facts, states, count, place_payoff, shares_subgames, view)
-  saved_payoff.check_sums(game.payoff.payoffs, facts.constant_sum)
+  saved_payoff.check_constant_sum(game.payoff.payoffs, facts.constant_sum)
   return game

@@ -21,19 +21,19 @@ from spiel_cfr._numba.arrays import (
   taken,
 )
 from spiel_cfr._util import files
-from spiel_cfr.games.private_moves.rectangles import DiscoveredRows, Rectangles
+from spiel_cfr.games.private_moves.rectangles import DiscoveredSides, Rectangles
 from spiel_cfr.games.private_moves.shared_rectangles import SharedRectangles
-from spiel_cfr.games.private_moves.shared_rows import (
+from spiel_cfr.games.private_moves.shared_sides import (
   GroupMembers,
-  SharedRows,
-  SubgameRows,
+  SharedSides,
+  SubgameSides,
   lengths,
   owners,
 )
 from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex
 
 
-def check_sums(payoffs: Float64s, constant_sum: float | None) -> None:
+def check_constant_sum(payoffs: Float64s, constant_sum: float | None) -> None:
   """Checks that the payoffs of both players sum to the constant of the game.
 
   Payoffs are multiplied by chance's probabilities, so a sum is a probability times the constant.
@@ -55,26 +55,26 @@ def rectangle_arrays(payoff: Rectangles, places: Sequence[Int64s]) -> files.Arra
 
   Args:
     payoff: the payoffs.
-    places: for each player, int64 (sequences,). The place of each sequence in `PlacedRows.class_of_sequence`; sequences
-      are in order of discovery.
+    places: for each player, int64 (sequences,). The place of each sequence in `PlacedSides.class_of_sequence`, in order
+      of discovery.
   """
   arrays: files.Arrays = {
-    "rows": np.stack([rows.row_of_rectangle for rows in payoff.rows]).astype(np.int32),
+    "sides": np.stack([sides.side_of_rectangle for sides in payoff.sides]).astype(np.int32),
     "payoffs": payoff.payoffs,
   }
-  for player, rows in enumerate(payoff.rows):
+  for player, sides in enumerate(payoff.sides):
     arrays |= {
-      f"{player}.classes": rows.class_of_sequence[places[player]].astype(np.int32),
-      f"{player}.row_end": rows.first_entry_of_row[1:].astype(np.int64),
-      f"{player}.entries": rows.class_of_entry.astype(np.int32),
+      f"{player}.classes": sides.class_of_sequence[places[player]].astype(np.int32),
+      f"{player}.side_end": sides.first_entry_of_side[1:].astype(np.int64),
+      f"{player}.entries": sides.class_of_entry.astype(np.int32),
     }
   return arrays
 
 
 def discovered_rectangles(
   arrays: Mapping[str, Any], num_sequences: Sequence[int]
-) -> tuple[tuple[DiscoveredRows, DiscoveredRows], Float64s]:
-  """Returns both players' rows, and the payoffs of rectangles, from a file's arrays.
+) -> tuple[tuple[DiscoveredSides, DiscoveredSides], Float64s]:
+  """Returns both players' sides, and the payoffs of rectangles, from a file's arrays.
 
   Args:
     arrays: the file's arrays.
@@ -84,31 +84,31 @@ def discovered_rectangles(
     KeyError: an array is missing.
     ValueError: `rectangle_arrays` can't have returned an array.
   """
-  row_of_rectangle, payoffs = arrays["rows"], arrays["payoffs"]
-  require_array(row_of_rectangle, "rows", np.int32, 2, -1)
-  require_array(payoffs, "payoffs", np.float64, *row_of_rectangle.shape)
+  side_of_rectangle, payoffs = arrays["sides"], arrays["payoffs"]
+  require_array(side_of_rectangle, "sides", np.int32, 2, -1)
+  require_array(payoffs, "payoffs", np.float64, *side_of_rectangle.shape)
   first, second = (
-    _rows(arrays, player, num_sequences[player], row_of_rectangle[player]) for player in (0, 1)
+    _sides(arrays, player, num_sequences[player], side_of_rectangle[player]) for player in (0, 1)
   )
   return (first, second), payoffs
 
 
-def _rows(
-  arrays: Mapping[str, Any], player: int, num_sequences: int, row_of_rectangle: Int32s
-) -> DiscoveredRows:
-  """Returns a player's rows, given its number of sequences and the row of each rectangle."""
-  classes, row_end, entries = (
-    arrays[f"{player}.{name}"] for name in ("classes", "row_end", "entries")
+def _sides(
+  arrays: Mapping[str, Any], player: int, num_sequences: int, side_of_rectangle: Int32s
+) -> DiscoveredSides:
+  """Returns a player's sides, given its number of sequences and the side of each rectangle."""
+  classes, side_end, entries = (
+    arrays[f"{player}.{name}"] for name in ("classes", "side_end", "entries")
   )
   require_array(classes, "classes", np.int32, num_sequences)
-  require_array(row_end, "row_end", np.int64, -1)
+  require_array(side_end, "side_end", np.int64, -1)
   require_array(entries, "entries", np.int32, -1)
-  require(np.diff(row_end, prepend=0) >= 0, "rows end after they begin")
-  require(len(entries) == (row_end[-1] if len(row_end) else 0), "entries are those of rows")
+  require(np.diff(side_end, prepend=0) >= 0, "sides end after they begin")
+  require(len(entries) == (side_end[-1] if len(side_end) else 0), "entries are those of sides")
   require((classes >= 0) & (classes <= num_sequences), "sequences have classes")
-  require((entries > 0) & (entries <= classes.max()), "rows have classes")
-  require((row_of_rectangle >= 0) & (row_of_rectangle < len(row_end)), "rectangles have rows")
-  return DiscoveredRows(classes, row_end, entries, row_of_rectangle)
+  require((entries > 0) & (entries <= classes.max()), "sides have classes")
+  require((side_of_rectangle >= 0) & (side_of_rectangle < len(side_end)), "rectangles have sides")
+  return DiscoveredSides(classes, side_end, entries, side_of_rectangle)
 
 
 def shared_arrays(payoff: SharedRectangles) -> files.Arrays:
@@ -120,9 +120,9 @@ def shared_arrays(payoff: SharedRectangles) -> files.Arrays:
     "payoff": payoff.payoff,
     "payoffs": payoff.payoffs,
   }
-  for player, rows in enumerate(payoff.rows):
-    columns = rows.in_subgames._asdict() | rows.in_groups._asdict()
-    columns["sequence_of_leaf"] = rows.sequence_of_leaf
+  for player, sides in enumerate(payoff.sides):
+    columns = sides.in_subgames._asdict() | sides.in_groups._asdict()
+    columns["sequence_of_leaf"] = sides.sequence_of_leaf
     arrays |= {f"{player}.{name}": array for name, array in columns.items()}
   return arrays
 
@@ -155,16 +155,16 @@ def placed_shared_rectangles(
   require_array(payoffs, "payoffs", np.float64, 2, -1)
   treeplexes = [placed.treeplex for placed in placements]
   first, second = (
-    _shared_rows(arrays, player, treeplexes[player], first_rectangle, subgame_of_group)
+    _shared_sides(arrays, player, treeplexes[player], first_rectangle, subgame_of_group)
     for player in (0, 1)
   )
   num_leaves = len(first.sequence_of_leaf)
   require(len(second.sequence_of_leaf) == num_leaves, "leaves have sequences of both players")
-  num_rectangles = len(first.in_subgames.row_of_rectangle)
+  num_rectangles = len(first.in_subgames.side_of_rectangle)
   require_array(payoff, "payoff", np.uint32, num_rectangles + num_leaves)
   require_between(payoff, 0, payoffs.shape[1], "rectangles and leaves have payoffs")
   return SharedRectangles(
-    rows=(first, second),
+    sides=(first, second),
     subgame_of_group=subgame_of_group,
     reach_of_group=reach,
     first_rectangle_of_subgame=first_rectangle,
@@ -174,15 +174,15 @@ def placed_shared_rectangles(
   )
 
 
-def _shared_rows(
+def _shared_sides(
   arrays: Mapping[str, Any],
   player: int,
   tree: Treeplex,
   first_rectangle: Uint32s,
   subgame_of_group: Uint32s,
-) -> SharedRows:
-  """Returns a player's rows, given its treeplex, the first rectangle of each subgame and the subgame of each group."""
-  in_subgames = SubgameRows(*(arrays[f"{player}.{name}"] for name in SubgameRows._fields))
+) -> SharedSides:
+  """Returns a player's sides, given its treeplex, the first rectangle of each subgame and the subgame of each group."""
+  in_subgames = SubgameSides(*(arrays[f"{player}.{name}"] for name in SubgameSides._fields))
   in_groups = GroupMembers(*(arrays[f"{player}.{name}"] for name in GroupMembers._fields))
   sequence_of_leaf = arrays[f"{player}.sequence_of_leaf"]
   for record in (in_subgames, in_groups):
@@ -192,10 +192,10 @@ def _shared_rows(
   num_in_row = _remaining_in_row(tree)
   require(sequence_of_leaf < tree.end, "leaves have sequences")
   require(num_in_row[sequence_of_leaf] > 0, "leaves have sequences of their player")
-  _check_subgame_rows(in_subgames, first_rectangle)
+  _check_subgame_sides(in_subgames, first_rectangle)
   num_paying = lengths(in_subgames.first_paying_of_subgame)
   _check_members(in_groups, num_paying[subgame_of_group], num_in_row)
-  return SharedRows(in_subgames, sequence_of_leaf, in_groups)
+  return SharedSides(in_subgames, sequence_of_leaf, in_groups)
 
 
 def _remaining_in_row(tree: Treeplex) -> Int32s:
@@ -228,33 +228,33 @@ def _check_ranges(first: Uint32s, count: int, end: int, shortest: int, what: str
   require(lengths(first) >= shortest, f"ranges of {what} are not empty")
 
 
-def _check_subgame_rows(rows: SubgameRows, first_rectangle: Uint32s) -> None:
-  """Checks the rows of subgames, given the first rectangle of each subgame."""
-  count, num_rows = len(first_rectangle) - 1, len(rows.first_entry_of_row) - 1
-  _check_ranges(first_rectangle, count, len(rows.row_of_rectangle), 0, "rectangles")
+def _check_subgame_sides(sides: SubgameSides, first_rectangle: Uint32s) -> None:
+  """Checks the sides of subgames, given the first rectangle of each subgame."""
+  count, num_sides = len(first_rectangle) - 1, len(sides.first_entry_of_side) - 1
+  _check_ranges(first_rectangle, count, len(sides.side_of_rectangle), 0, "rectangles")
   _check_ranges(
-    rows.first_paying_of_subgame, count, len(rows.class_of_paying), 0, "paying sequences"
+    sides.first_paying_of_subgame, count, len(sides.class_of_paying), 0, "paying sequences"
   )
-  _check_ranges(rows.first_row_of_subgame, count, num_rows, 0, "rows")
-  _check_ranges(rows.first_entry_of_row, num_rows, len(rows.class_of_entry), 0, "entries")
-  num_classes_in_all = int(rows.first_class_of_subgame[-1]) if count else 0
-  _check_ranges(rows.first_class_of_subgame, count, num_classes_in_all, 0, "classes")
-  num_classes = lengths(rows.first_class_of_subgame)
-  num_paying = lengths(rows.first_paying_of_subgame)
-  num_rows_of_subgame = lengths(rows.first_row_of_subgame)
+  _check_ranges(sides.first_side_of_subgame, count, num_sides, 0, "sides")
+  _check_ranges(sides.first_entry_of_side, num_sides, len(sides.class_of_entry), 0, "entries")
+  num_classes_in_all = int(sides.first_class_of_subgame[-1]) if count else 0
+  _check_ranges(sides.first_class_of_subgame, count, num_classes_in_all, 0, "classes")
+  num_classes = lengths(sides.first_class_of_subgame)
+  num_paying = lengths(sides.first_paying_of_subgame)
+  num_sides_of_subgame = lengths(sides.first_side_of_subgame)
   require(num_classes <= num_paying + 1, "classes have sequences")
-  require_array(rows.class_of_root, "class_of_root", np.uint32, count)
-  require(rows.class_of_root <= num_classes, "roots have classes")
-  first_entry = rows.first_entry_of_row[rows.first_row_of_subgame]
+  require_array(sides.class_of_root, "class_of_root", np.uint32, count)
+  require(sides.class_of_root <= num_classes, "roots have classes")
+  first_entry = sides.first_entry_of_side[sides.first_side_of_subgame]
   for numbers, first, end, claim in (
     (
-      rows.class_of_paying,
-      rows.first_paying_of_subgame,
+      sides.class_of_paying,
+      sides.first_paying_of_subgame,
       num_classes,
       "paying sequences have classes",
     ),
-    (rows.class_of_entry, first_entry, num_classes, "entries have classes"),
-    (rows.row_of_rectangle, first_rectangle, num_rows_of_subgame, "rectangles have rows"),
+    (sides.class_of_entry, first_entry, num_classes, "entries have classes"),
+    (sides.side_of_rectangle, first_rectangle, num_sides_of_subgame, "rectangles have sides"),
   ):
     has_numbers = lengths(first) > 0
     largest = np.maximum.reduceat(numbers, first[:-1][has_numbers].astype(np.int64))

@@ -20,8 +20,8 @@ from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Count, Doubles, Indices, Line
 from spiel_cfr._numba.steps import Step, step
 from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
-from spiel_cfr.games.private_moves.rectangles import PairPayoff, add_to_row, sum_of_row
-from spiel_cfr.games.private_moves.shared_rows import SharedRows, SubgameRows, lengths, owners
+from spiel_cfr.games.private_moves.rectangles import PairPayoff, add_to_side, sum_of_side
+from spiel_cfr.games.private_moves.shared_sides import SharedSides, SubgameSides, lengths, owners
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
 _ONE = np.uint64(1)
@@ -31,10 +31,10 @@ class SharedGradient(NamedTuple):
   """The arguments of `shared_gradient`.
 
   Attributes:
-    rows: SharedRows. The rows of the player.
+    sides: SharedSides. The sides of the player.
     begin: int. The player's first sequence.
     end: int. One past the player's last sequence.
-    opponent_rows: SharedRows. The rows of the opponent.
+    opponent_sides: SharedSides. The sides of the opponent.
     subgame_of_group: uint32 (groups,). The subgame of each group.
     reach_of_group: float64 (groups,). Chance's probability of each history of a group.
     first_rectangle_of_subgame: uint32 (subgames + 1,). The first rectangle of each subgame.
@@ -44,14 +44,14 @@ class SharedGradient(NamedTuple):
     sequence_form: float64 (sequences,). The strategy of the opponent.
     utility: float64 (sequences,). The gradient at the player's sequences, written here.
     by_class: float64 (classes + 1,). Workspace for the subgame and the player with the most classes.
-    by_row: float64 (rows,). Workspace for the subgame with the most rows of the player.
-    by_opponent_row: float64 (rows,). Workspace for the subgame with the most rows of the opponent.
+    by_side: float64 (sides,). Workspace for the subgame with the most sides of the player.
+    by_opponent_side: float64 (sides,). Workspace for the subgame with the most sides of the opponent.
   """
 
-  rows: SharedRows
+  sides: SharedSides
   begin: Count
   end: Count
-  opponent_rows: SharedRows
+  opponent_sides: SharedSides
   subgame_of_group: Indices
   reach_of_group: Doubles
   first_rectangle_of_subgame: Indices
@@ -60,8 +60,8 @@ class SharedGradient(NamedTuple):
   sequence_form: Doubles
   utility: Doubles
   by_class: Doubles
-  by_row: Doubles
-  by_opponent_row: Doubles
+  by_side: Doubles
+  by_opponent_side: Doubles
 
 
 @inlined
@@ -71,18 +71,18 @@ def _clear(numbers: Line, end: int) -> None:
 
 
 @inlined
-def _num_classes(rows: SubgameRows, subgame: int) -> Any:
-  """Returns the number of classes of a subgame, with one more for a root that is in no row."""
-  first = rows.first_class_of_subgame
+def _num_classes(sides: SubgameSides, subgame: int) -> Any:
+  """Returns the number of classes of a subgame, with one more for a root that is in no side."""
+  first = sides.first_class_of_subgame
   return first[subgame + _ONE] - first[subgame] + _ONE
 
 
 @inlined
 def _sum_members(
-  rows: SharedRows, group: int, subgame: int, sequence_form: Line, by_class: Line
+  sides: SharedSides, group: int, subgame: int, sequence_form: Line, by_class: Line
 ) -> None:
   """Sums the strategies of all members of a group, class by class."""
-  in_subgame, members = rows.in_subgames, rows.in_groups
+  in_subgame, members = sides.in_subgames, sides.in_groups
   first_paying = np.uint64(in_subgame.first_paying_of_subgame[subgame])
   end_paying = np.uint64(in_subgame.first_paying_of_subgame[subgame + _ONE])
   for bundle in range(
@@ -105,10 +105,10 @@ def _sum_members(
 
 @inlined
 def _add_to_members(
-  rows: SharedRows, group: int, subgame: int, by_class: Line, utility: Line
+  sides: SharedSides, group: int, subgame: int, by_class: Line, utility: Line
 ) -> None:
   """Adds the number of its class to each sequence of all members of a group."""
-  in_subgame, members = rows.in_subgames, rows.in_groups
+  in_subgame, members = sides.in_subgames, sides.in_groups
   first_paying = np.uint64(in_subgame.first_paying_of_subgame[subgame])
   end_paying = np.uint64(in_subgame.first_paying_of_subgame[subgame + _ONE])
   for bundle in range(
@@ -130,9 +130,9 @@ def _add_to_members(
 @inlined
 def _add_leaves(record: SharedGradient) -> None:
   """Adds the payoffs of the histories that end before the cut."""
-  sequence_of_leaf = record.rows.sequence_of_leaf
-  opponent_sequence_of_leaf = record.opponent_rows.sequence_of_leaf
-  first_leaf = np.uint64(record.rows.in_subgames.row_of_rectangle.shape[0])
+  sequence_of_leaf = record.sides.sequence_of_leaf
+  opponent_sequence_of_leaf = record.opponent_sides.sequence_of_leaf
+  first_leaf = np.uint64(record.sides.in_subgames.side_of_rectangle.shape[0])
   for leaf in range(np.uint64(sequence_of_leaf.shape[0])):
     payoff = record.payoffs[record.payoff[first_leaf + leaf]]
     record.utility[sequence_of_leaf[leaf]] += (
@@ -141,60 +141,60 @@ def _add_leaves(record: SharedGradient) -> None:
 
 
 @inlined
-def _sum_rows(record: SharedGradient, group: int, subgame: int) -> None:
-  """Sums the opponent's classes by row, weighted by chance's probability of the group."""
-  rows = record.opponent_rows.in_subgames
-  first = np.uint64(rows.first_row_of_subgame[subgame])
-  for row in range(first, np.uint64(rows.first_row_of_subgame[subgame + _ONE])):
-    total = sum_of_row(rows.first_entry_of_row, rows.class_of_entry, row, record.by_class)
-    record.by_opponent_row[row - first] = total * record.reach_of_group[group]
+def _sum_sides(record: SharedGradient, group: int, subgame: int) -> None:
+  """Sums the opponent's classes by side, weighted by chance's probability of the group."""
+  sides = record.opponent_sides.in_subgames
+  first = np.uint64(sides.first_side_of_subgame[subgame])
+  for side in range(first, np.uint64(sides.first_side_of_subgame[subgame + _ONE])):
+    total = sum_of_side(sides.first_entry_of_side, sides.class_of_entry, side, record.by_class)
+    record.by_opponent_side[side - first] = total * record.reach_of_group[group]
 
 
 @inlined
 def _multiply_rectangles(record: SharedGradient, subgame: int) -> None:
-  """Multiplies the sums of the opponent's rows by the payoffs of rectangles, and adds them by the player's row."""
-  row, opponent_row = (
-    record.rows.in_subgames.row_of_rectangle,
-    record.opponent_rows.in_subgames.row_of_rectangle,
+  """Multiplies the sums of the opponent's sides by the payoffs of rectangles, and adds them by the player's side."""
+  side, opponent_side = (
+    record.sides.in_subgames.side_of_rectangle,
+    record.opponent_sides.in_subgames.side_of_rectangle,
   )
   first_rectangle = record.first_rectangle_of_subgame
   for rectangle in range(
     np.uint64(first_rectangle[subgame]), np.uint64(first_rectangle[subgame + _ONE])
   ):
-    total = record.by_opponent_row[opponent_row[rectangle]]
+    total = record.by_opponent_side[opponent_side[rectangle]]
     payoff = record.payoffs[record.payoff[rectangle]]
-    record.by_row[row[rectangle]] += payoff * total
+    record.by_side[side[rectangle]] += payoff * total
 
 
 @step(SharedGradient, single=False)
 def shared_gradient(record: SharedGradient) -> None:
   """Computes a player's gradient at all of its sequences."""
-  opponent_rows, by_class = record.opponent_rows, record.by_class
-  in_subgame = record.rows.in_subgames
+  opponent_sides, by_class = record.opponent_sides, record.by_class
+  in_subgame = record.sides.in_subgames
   for sequence in range(record.begin, record.end):
     record.utility[sequence] = 0.0
   _add_leaves(record)
   for group in range(np.uint64(record.subgame_of_group.shape[0])):
     subgame = np.uint64(record.subgame_of_group[group])
-    _clear(by_class, _num_classes(opponent_rows.in_subgames, subgame))
-    _sum_members(opponent_rows, group, subgame, record.sequence_form, by_class)
-    _sum_rows(record, group, subgame)
-    first_row = np.uint64(in_subgame.first_row_of_subgame[subgame])
-    end_row = np.uint64(in_subgame.first_row_of_subgame[subgame + _ONE])
-    _clear(record.by_row, end_row - first_row)
+    _clear(by_class, _num_classes(opponent_sides.in_subgames, subgame))
+    _sum_members(opponent_sides, group, subgame, record.sequence_form, by_class)
+    _sum_sides(record, group, subgame)
+    first_side = np.uint64(in_subgame.first_side_of_subgame[subgame])
+    end_side = np.uint64(in_subgame.first_side_of_subgame[subgame + _ONE])
+    _clear(record.by_side, end_side - first_side)
     _multiply_rectangles(record, subgame)
     _clear(by_class, _num_classes(in_subgame, subgame))
-    for row in range(first_row, end_row):
-      gained = record.by_row[row - first_row]
-      add_to_row(in_subgame.first_entry_of_row, in_subgame.class_of_entry, row, gained, by_class)
-    _add_to_members(record.rows, group, subgame, by_class, record.utility)
+    for side in range(first_side, end_side):
+      gained = record.by_side[side - first_side]
+      add_to_side(in_subgame.first_entry_of_side, in_subgame.class_of_entry, side, gained, by_class)
+    _add_to_members(record.sides, group, subgame, by_class, record.utility)
 
 
 class SharedRectangles(PairPayoff):
   """The payoffs of a game in private moves form with shared subgames.
 
   Attributes:
-    rows: SharedRows of each player.
+    sides: SharedSides of each player.
     subgame_of_group: uint32 (groups,). The subgame of each group.
     reach_of_group: float64 (groups,). Chance's probability of each history of a group.
     first_rectangle_of_subgame: uint32 (subgames + 1,). The first rectangle of each subgame.
@@ -206,7 +206,7 @@ class SharedRectangles(PairPayoff):
 
   def __init__(
     self,
-    rows: tuple[SharedRows, SharedRows],
+    sides: tuple[SharedSides, SharedSides],
     subgame_of_group: Indices,
     reach_of_group: Float64s,
     first_rectangle_of_subgame: Indices,
@@ -216,7 +216,7 @@ class SharedRectangles(PairPayoff):
   ) -> None:
     """Takes the attributes, and the different payoffs of both players, weighted by chance, shape (2, payoffs)."""
     super().__init__(payoffs)
-    self.rows, self.payoff = rows, payoff
+    self.sides, self.payoff = sides, payoff
     self.subgame_of_group, self.reach_of_group = subgame_of_group, reach_of_group
     self.first_rectangle_of_subgame = first_rectangle_of_subgame
     self._bounds = [(tree.root, tree.end) for tree in treeplexes]
@@ -227,10 +227,10 @@ class SharedRectangles(PairPayoff):
 
   @property
   def _num_rectangles(self) -> int:
-    return len(self.rows[0].in_subgames.row_of_rectangle)
+    return len(self.sides[0].in_subgames.side_of_rectangle)
 
-  def row_arrays(self, player: int) -> tuple[Uint32s, ...]:
-    return self.rows[player].arrays()
+  def side_arrays(self, player: int) -> tuple[Uint32s, ...]:
+    return self.sides[player].arrays()
 
   @property
   def num_leaves(self) -> int:
@@ -239,10 +239,10 @@ class SharedRectangles(PairPayoff):
     num_pairs = np.ones(self._num_rectangles, np.int64)
     num_histories = np.ones(len(self.subgame_of_group), np.int64)
     subgame_of_rectangle = owners(self.first_rectangle_of_subgame)
-    for rows in self.rows:
-      in_subgame, members = rows.in_subgames, rows.in_groups
-      first_row = in_subgame.first_row_of_subgame[subgame_of_rectangle].astype(np.int64)
-      num_pairs *= rows.row_sizes()[first_row + in_subgame.row_of_rectangle]
+    for sides in self.sides:
+      in_subgame, members = sides.in_subgames, sides.in_groups
+      first_side = in_subgame.first_side_of_subgame[subgame_of_rectangle].astype(np.int64)
+      num_pairs *= sides.side_sizes()[first_side + in_subgame.side_of_rectangle]
       num_histories *= lengths(members.first_member_of_bundle[members.first_bundle_of_group])
     sums = np.append(0, np.cumsum(num_pairs * is_paid[: self._num_rectangles]))
     of_subgame = np.diff(sums[self.first_rectangle_of_subgame])
@@ -258,20 +258,20 @@ class SharedRectangles(PairPayoff):
       self.subgame_of_group,
       self.reach_of_group,
       self.first_rectangle_of_subgame,
-      *self.row_arrays(0),
-      *self.row_arrays(1),
+      *self.side_arrays(0),
+      *self.side_arrays(1),
     )
     return sum(array.nbytes for array in arrays)
 
   def gradient_step(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> Step:
-    rows, opponent_rows = self.rows[player], self.rows[1 - player]
+    sides, opponent_sides = self.sides[player], self.sides[1 - player]
     begin, end = self._bounds[player]
-    most_classes = max(_longest(side.in_subgames.first_class_of_subgame) for side in self.rows)
+    most_classes = max(_longest(sides.in_subgames.first_class_of_subgame) for sides in self.sides)
     record = SharedGradient(
-      rows=rows,
+      sides=sides,
       begin=begin,
       end=end,
-      opponent_rows=opponent_rows,
+      opponent_sides=opponent_sides,
       subgame_of_group=self.subgame_of_group,
       reach_of_group=self.reach_of_group,
       first_rectangle_of_subgame=self.first_rectangle_of_subgame,
@@ -280,8 +280,8 @@ class SharedRectangles(PairPayoff):
       sequence_form=sequence_form,
       utility=utility,
       by_class=np.zeros(1 + most_classes),
-      by_row=np.zeros(_longest(rows.in_subgames.first_row_of_subgame)),
-      by_opponent_row=np.zeros(_longest(opponent_rows.in_subgames.first_row_of_subgame)),
+      by_side=np.zeros(_longest(sides.in_subgames.first_side_of_subgame)),
+      by_opponent_side=np.zeros(_longest(opponent_sides.in_subgames.first_side_of_subgame)),
     )
     return shared_gradient.on(record)
 
@@ -292,10 +292,10 @@ class SharedRectangles(PairPayoff):
       GameTooLargeError: there are more than 20 million.
     """
     self._check_num_leaves()
-    rows, opponent_rows = self.rows[player], self.rows[1 - player]
+    sides, opponent_sides = self.sides[player], self.sides[1 - player]
     trunk_payoffs = self.payoffs[player, self.payoff[self._num_rectangles :]]
     parts: list[tuple[Integers, Integers, Float64s]] = [
-      (rows.sequence_of_leaf, opponent_rows.sequence_of_leaf, trunk_payoffs)
+      (sides.sequence_of_leaf, opponent_sides.sequence_of_leaf, trunk_payoffs)
     ]
     parts += [
       self._group_leaves(player, group, subgame)
@@ -314,7 +314,7 @@ class SharedRectangles(PairPayoff):
     """Returns the pairs of a group: the player's sequences, the opponent's sequences, and the player's payoffs."""
     place, opponent_place, values = self._subgame_pairs(player, subgame)
     sequences, opponent_sequences = (
-      self.rows[owner].group_sequences(group, subgame) for owner in (player, 1 - player)
+      self.sides[owner].group_sequences(group, subgame) for owner in (player, 1 - player)
     )
     shape = len(sequences), len(opponent_sequences), len(values)
     return (
@@ -327,17 +327,23 @@ class SharedRectangles(PairPayoff):
     """Returns the payoff matrix of a subgame in coordinate form.
 
     Returns:
-      Columns of `SharedRows.group_sequences` for the player and for the opponent, and the player's payoffs.
+      Columns of `SharedSides.group_sequences` for the player and for the opponent, and the player's payoffs.
     """
     rectangles = slice(*self.first_rectangle_of_subgame[subgame : subgame + 2])
     payoffs = self.payoffs[player, self.payoff[rectangles]]
-    rows, opponent_rows = self.rows[player].in_subgames, self.rows[1 - player].in_subgames
-    of_rows, of_opponent_rows = _row_matrix(rows, subgame), _row_matrix(opponent_rows, subgame)
-    of_rectangles = scipy.sparse.csr_array(
-      (payoffs, (rows.row_of_rectangle[rectangles], opponent_rows.row_of_rectangle[rectangles])),
-      shape=(of_rows.shape[0], of_opponent_rows.shape[0]),
+    sides, opponent_sides = self.sides[player].in_subgames, self.sides[1 - player].in_subgames
+    of_sides, of_opponent_sides = (
+      _side_matrix(sides, subgame),
+      _side_matrix(opponent_sides, subgame),
     )
-    pairs = scipy.sparse.coo_array(of_rows.T @ of_rectangles @ of_opponent_rows)
+    of_rectangles = scipy.sparse.csr_array(
+      (
+        payoffs,
+        (sides.side_of_rectangle[rectangles], opponent_sides.side_of_rectangle[rectangles]),
+      ),
+      shape=(of_sides.shape[0], of_opponent_sides.shape[0]),
+    )
+    pairs = scipy.sparse.coo_array(of_sides.T @ of_rectangles @ of_opponent_sides)
     return pairs.coords[0], pairs.coords[1], pairs.data
 
 
@@ -346,22 +352,22 @@ def _longest(first: Indices) -> int:
   return int(np.diff(first).max(initial=0))
 
 
-def _row_matrix(rows: SubgameRows, subgame: int) -> Any:
-  """Returns a matrix of a subgame's rows and its paying sequences and root, 1 if the sequence is in the row."""
-  first_row, end_row = rows.first_row_of_subgame[subgame : subgame + 2].tolist()
-  first_entry = rows.first_entry_of_row[first_row : end_row + 1].astype(np.int64)
-  class_of_entry = rows.class_of_entry[first_entry[0] : first_entry[-1]]
-  paying = slice(*rows.first_paying_of_subgame[subgame : subgame + 2])
-  class_of_sequence = np.append(rows.class_of_paying[paying], rows.class_of_root[subgame])
-  first_class, end_class = rows.first_class_of_subgame[subgame : subgame + 2].tolist()
-  # One more class for a root that is in no row.
+def _side_matrix(sides: SubgameSides, subgame: int) -> Any:
+  """Returns a matrix of a subgame's sides and its paying sequences and root, 1 if the sequence is in the side."""
+  first_side, end_side = sides.first_side_of_subgame[subgame : subgame + 2].tolist()
+  first_entry = sides.first_entry_of_side[first_side : end_side + 1].astype(np.int64)
+  class_of_entry = sides.class_of_entry[first_entry[0] : first_entry[-1]]
+  paying = slice(*sides.first_paying_of_subgame[subgame : subgame + 2])
+  class_of_sequence = np.append(sides.class_of_paying[paying], sides.class_of_root[subgame])
+  first_class, end_class = sides.first_class_of_subgame[subgame : subgame + 2].tolist()
+  # One more class for a root that is in no side.
   num_classes, num_sequences = end_class - first_class + 1, len(class_of_sequence)
-  in_row = scipy.sparse.csr_array(
+  in_side = scipy.sparse.csr_array(
     (np.ones(len(class_of_entry)), class_of_entry, first_entry - first_entry[0]),
-    shape=(end_row - first_row, num_classes),
+    shape=(end_side - first_side, num_classes),
   )
   in_class = scipy.sparse.csr_array(
     (np.ones(num_sequences), (class_of_sequence, np.arange(num_sequences))),
     shape=(num_classes, num_sequences),
   )
-  return in_row @ in_class
+  return in_side @ in_class

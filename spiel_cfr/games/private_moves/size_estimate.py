@@ -1,4 +1,4 @@
-"""Estimate of the memory of all rows, before core histories are walked.
+"""Estimate of the memory of the sides of all rectangles, before core histories are walked.
 
 A random descent follows one path of cores, with the number of sequences at each sight instead of lists of sequences.
 Weighted as in `game_size` (Knuth), the number of entries on the path is an unbiased estimate of the number of all
@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_size import at_least
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.private_moves.cores import Split
-from spiel_cfr.games.private_moves.worlds import TERMINAL
 
 # The number of sequences at each sight.
 _Numbers: TypeAlias = collections.Counter[int]
@@ -25,7 +25,7 @@ _BYTES_PER_ENTRY = 4
 
 
 def sample_bytes(split: Split, starts: Int64s) -> list[float]:
-  """Returns unbiased estimates of the memory of all rows, in bytes, one for each random descent.
+  """Returns unbiased estimates of the memory of all sides, in bytes, one for each random descent.
 
   Args:
     split: cores and sights.
@@ -40,22 +40,22 @@ def sample_bytes(split: Split, starts: Int64s) -> list[float]:
 
 
 def check_size(samples: list[float], max_bytes: int) -> None:
-  """Checks estimates of the memory of rows, in bytes.
+  """Checks estimates of the memory of sides, in bytes.
 
   Raises:
-    GameTooLargeError: rows certainly take more than `max_bytes`.
+    GameTooLargeError: sides certainly take more than `max_bytes`.
   """
   if at_least(samples) > max_bytes:
     raise errors.GameTooLargeError(
-      f"The rows of the game take about {statistics.fmean(samples):z.1e} bytes by an estimate, and certainly over "
-      f"max_bytes={max_bytes:,}. Choose smaller parameters, or raise the limit if there is the memory."
+      f"The sides of all rectangles take about {statistics.fmean(samples):z.1e} bytes by an estimate, and certainly "
+      f"over max_bytes={max_bytes:,}. Choose smaller parameters, or raise the limit if there is the memory."
     )
 
 
 def sample_entries(
   split: Split, choice: random.Random, core: int = 0, first: int = 0, second: int = 0
 ) -> float:
-  """Returns an unbiased estimate of the number of entries of all rows of a walk, from a random descent.
+  """Returns an unbiased estimate of the number of entries of all sides of a walk, from a random descent.
 
   The walk begins at a core, with a sight of each player.
   """
@@ -65,7 +65,7 @@ def sample_entries(
     mover, first_event = int(cores.mover[core]), int(cores.first_event[core])
     events = range(int(cores.first_event[core + 1]) - first_event)
     after = {event: numbers for event in events}
-    if mover < 2:
+    if mover != CHANCE:
       moved = _moved(split, mover, numbers[mover])
       after = {
         event: [moved[event], numbers[1]] if mover == 0 else [numbers[0], moved[event]]
@@ -77,7 +77,7 @@ def sample_entries(
       if cores.mover[target] != TERMINAL:
         going_on.append(event)
       elif cores.returns[target].any():
-        # The other player's list is one row, for all events that end the game.
+        # The other player's list is one side, for all events that end the game.
         result += weight * sum(
           lists[player].total() for player in (0, 1) if not ended or player == mover
         )

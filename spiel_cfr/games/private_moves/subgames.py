@@ -9,11 +9,11 @@ sequences at the cut, d and e are player 1's. The table shows the subgame of eac
     b   0   1
     c   1   2
 
-- **Subtree.** At sequence a, player 0 does not know whether the subgame is 0 or 1. Its infosets below a are the union
-  of the infosets of both subgames, which is a subtree. Infosets of two subgames are one infoset of the subtree if all
+- **Branch.** At sequence a, player 0 does not know whether the subgame is 0 or 1. Its infosets below a are the union
+  of the infosets of both subgames, which is a branch. Infosets of two subgames are one infoset of the branch if all
   that the player has seen and done since the cut is the same:
 
-      subgame 0      subgame 1      subtree {0, 1}
+      subgame 0      subgame 1      branch {0, 1}
 
       root           root           a
       └ X            ├ X            ├ X
@@ -22,15 +22,15 @@ sequences at the cut, d and e are player 1's. The table shows the subgame of eac
           └ Y        └ Z            │   └ Y
                                     └ Z
 
-- **Copy.** Sequence b leads to the same subgames as a, and so it has the same subtree: a is copy 0 of it, b is copy 1.
-  Sequence c has another subtree, {1, 2}.
-- **Embedding.** A subgame as a part of a subtree, that is, a map from the sequences of the subgame to those of the
-  subtree. Player 0 has four: of subgames 0 and 1 in subtree {0, 1}, of 1 and 2 in {1, 2}.
+- **Copy.** Sequence b leads to the same subgames as a, and so it has the same branch: a is copy 0 of it, b is copy 1.
+  Sequence c has another branch, {1, 2}.
+- **Embedding.** A subgame as a part of a branch, that is, a map from the sequences of the subgame to those of the
+  branch. Player 0 has four: of subgames 0 and 1 in branch {0, 1}, of 1 and 2 in {1, 2}.
 - **Group.** Some sequences of player 0 and some of player 1, all pairs of which are histories of one subgame with one
   probability of chance. The groups are {a, b} x {d} in subgame 0, {a, b} x {e} and {c} x {d} in subgame 1, and
-  {c} x {e} in subgame 2. These sequences are the *members* of a group. Members with the same subtree are a *bundle*.
+  {c} x {e} in subgame 2. These sequences are the *members* of a group. Members with the same branch are a *bundle*.
 
-In the whole game, a player's infosets begin with those of the trunk. Those of its subtrees follow, each infoset with
+In the whole game, a player's infosets begin with those of the trunk. Those of its branches follow, each infoset with
 all its copies.
 """
 
@@ -39,18 +39,18 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import Int32s, Int64s, pieces, taken
+from spiel_cfr.games.private_moves.branches import PlayerBranches, SubgameInfosets
 from spiel_cfr.games.private_moves.core_histories import CoreHistories
 from spiel_cfr.games.private_moves.cores import Split
 from spiel_cfr.games.private_moves.cut_groups import find_groups
 from spiel_cfr.games.private_moves.infoset_states import PlayerInfosets
 from spiel_cfr.games.private_moves.shared_rectangles import SharedRectangles
-from spiel_cfr.games.private_moves.shared_rows import (
-  SharedRows,
+from spiel_cfr.games.private_moves.shared_sides import (
+  SharedSides,
   group_members,
   paying_sequences,
-  subgame_rows,
+  subgame_sides,
 )
-from spiel_cfr.games.private_moves.subtrees import PlayerSubtrees, SubgameInfosets
 from spiel_cfr.games.private_moves.trunk import Cut
 from spiel_cfr.games.sequence_form.treeplex import Placement
 
@@ -101,10 +101,10 @@ class SharedSubgames:
     self._starts = core_histories.starts
     self._chance_event = core_histories.chance_event
     self._chance_before = core_histories.chance_before
-    self._walked = [rows.infosets for rows in core_histories.players]
+    self._walked = [sides.infosets for sides in core_histories.players]
     self._paying = [paying_sequences(core_histories, player) for player in (0, 1)]
-    self._rows = [
-      subgame_rows(core_histories, player, paying) for player, paying in enumerate(self._paying)
+    self._sides = [
+      subgame_sides(core_histories, player, paying) for player, paying in enumerate(self._paying)
     ]
     payoff_of_leaf = core_histories.payoffs.shape[1] + np.arange(trunk.leaf_sequences.shape[1])
     self._payoff = np.concatenate(
@@ -155,22 +155,22 @@ class SharedSubgames:
   def _infosets_below_cut(self) -> list[_InfosetsBelowCut]:
     """Returns each player's infosets below the cut, and makes the members of groups."""
     cut = self._cut
-    subtrees = [self._player_subtrees(player) for player in (0, 1)]
+    branches = [self._player_branches(player) for player in (0, 1)]
     groups = find_groups(cut.trunk.at_cut, cut.subgame_of_history)
     self._subgame_of_group, self._reach_of_group = groups.subgame.astype(np.uint32), groups.reach
     self._members = [
       group_members(
-        subtrees[player], groups, player, self._paying[player], rows.first_paying_of_subgame
+        branches[player], groups, player, self._paying[player], sides.first_paying_of_subgame
       )
-      for player, rows in enumerate(self._rows)
+      for player, sides in enumerate(self._sides)
     ]
     del self._paying
-    return [self._infosets_of(player, subtrees[player], subtrees[1 - player]) for player in (0, 1)]
+    return [self._infosets_of(player, branches[player], branches[1 - player]) for player in (0, 1)]
 
-  def _player_subtrees(self, player: int) -> PlayerSubtrees:
+  def _player_branches(self, player: int) -> PlayerBranches:
     walked, starts, trunk = self._walked[player], self._starts, self._cut.trunk
     num_actions = np.array([len(actions) for actions in self._action_lists], np.int32)
-    return PlayerSubtrees(
+    return PlayerBranches(
       SubgameInfosets(
         walked,
         starts.infoset[player],
@@ -183,18 +183,18 @@ class SharedSubgames:
     )
 
   def _infosets_of(
-    self, player: int, subtrees: PlayerSubtrees, opponent_subtrees: PlayerSubtrees
+    self, player: int, branches: PlayerBranches, opponent_branches: PlayerBranches
   ) -> _InfosetsBelowCut:
     walked, subgame_of_history = self._walked[player], self._cut.subgame_of_history
-    infosets, copies = subtrees.copied_infosets()
-    first_history, histories = subtrees.histories()
+    infosets, copies = branches.copied_infosets()
+    first_history, histories = branches.histories()
     result = _InfosetsBelowCut(*np.empty((5, len(infosets)), np.int32))
     for piece in pieces(len(infosets)):
       infoset, copy = infosets[piece], copies[piece]
-      history, witness = histories[first_history[infoset] + copy], subtrees.witness[infoset]
-      result.parent[piece] = subtrees.parents(infoset, copy)
+      history, witness = histories[first_history[infoset] + copy], branches.witness[infoset]
+      result.parent[piece] = branches.parents(infoset, copy)
       result.legal[piece] = self._legal[player][walked.seen[witness]]
-      result.opponent_sequence[piece] = opponent_subtrees.sequences_after(
+      result.opponent_sequence[piece] = opponent_branches.sequences_after(
         history, walked.opponent_sequence[witness], subgame_of_history[history]
       )
       result.trunk_path[piece] = self._cut.trunk.at_cut.chance_path[history]
@@ -204,20 +204,20 @@ class SharedSubgames:
   def payoff(self, placements: list[Placement]) -> SharedRectangles:
     """Returns the payoffs, given the layout of both players' infosets."""
     first, second = (
-      SharedRows(
-        rows,
+      SharedSides(
+        sides,
         sequences[leaves].astype(np.uint32),
         members._replace(
           root_of_member=sequences[members.root_of_member],
           positions=taken(sequences, members.positions),
         ),
       )
-      for rows, members, leaves, (_, sequences, _) in zip(
-        self._rows, self._members, self._cut.trunk.leaf_sequences, placements, strict=True
+      for sides, members, leaves, (_, sequences, _) in zip(
+        self._sides, self._members, self._cut.trunk.leaf_sequences, placements, strict=True
       )
     )
     return SharedRectangles(
-      rows=(first, second),
+      sides=(first, second),
       subgame_of_group=self._subgame_of_group,
       reach_of_group=self._reach_of_group,
       first_rectangle_of_subgame=self._starts.rectangle.astype(np.uint32),

@@ -11,13 +11,14 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
+from spiel_cfr.games.openspiel.checked_calls import CHANCE
 from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.games.private_moves.core_histories import ROOT
+from spiel_cfr.games.private_moves.core_histories import GAME_START
 from spiel_cfr.games.private_moves.cores import Split
 from spiel_cfr.games.private_moves.size_estimate import check_size, sample_bytes
-from spiel_cfr.games.private_moves.worlds import CHANCE, Worlds
+from spiel_cfr.games.private_moves.worlds import Worlds
 
-# Estimated memory of rows, in bytes, from which on subgames are shared.
+# Estimated memory of the sides of rectangles, in bytes, from which on subgames are shared.
 _MOST_UNSHARED = 1e9
 # The largest number of histories at a cut.
 _MOST_AT_CUT = 2_000_000
@@ -97,15 +98,16 @@ class Cut(NamedTuple):
 def choose_cut(worlds: Worlds, split: Split, max_bytes: int, depth: int | None) -> Cut | None:
   """Returns a cut after `depth` moves.
 
-  By default, the cut is as deep as possible, and is None if rows are short without one or if subgames can't be shared.
+  By default, the cut is as deep as possible. It is None if sides of rectangles are short without a cut, or if subgames
+  can't be shared.
 
   Raises:
-    GameTooLargeError: rows certainly take more memory than allowed.
+    GameTooLargeError: sides certainly take more memory than allowed.
     PrivateMovesError: see `walk_trunk`; only if `depth` is given.
   """
   if depth is not None:
     return _cut(worlds, split, max_bytes, depth)
-  samples = sample_bytes(split, ROOT)
+  samples = sample_bytes(split, GAME_START)
   if statistics.fmean(samples) > _MOST_UNSHARED:
     # Other games may be small enough without a cut.
     with contextlib.suppress(errors.PrivateMovesError):

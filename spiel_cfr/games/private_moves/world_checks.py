@@ -16,9 +16,10 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr.games.openspiel.checked_calls import CHANCE
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.private_moves.infostate_checks import RANDOM, SHORT, InfostateChecks, Memory
-from spiel_cfr.games.private_moves.worlds import CHANCE, Worlds, world_of
+from spiel_cfr.games.private_moves.worlds import Worlds, world_of
 
 
 def check_worlds(view: GameView, worlds: Worlds) -> None:

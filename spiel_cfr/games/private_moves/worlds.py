@@ -11,27 +11,18 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-import pyspiel
 import scipy  # its `sparse` is imported when it is used
 import tqdm
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._util import memory
-from spiel_cfr.games.openspiel.checked_calls import cannot_be_walked
+from spiel_cfr.games.openspiel.checked_calls import TERMINAL, cannot_be_walked
 from spiel_cfr.games.openspiel.game_size import estimate_classes
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
 from spiel_cfr.games.private_moves.world_keys import WorldKeys
 
-# Values of `Worlds.mover` that are not players.
-CHANCE, TERMINAL = 2, 3
-_MOVERS = {
-  0: 0,
-  1: 1,
-  int(pyspiel.PlayerId.CHANCE): CHANCE,
-  int(pyspiel.PlayerId.TERMINAL): TERMINAL,
-}
 _CHECK_EVERY = 1 << 12
 # After `_ESTIMATE_FROM` worlds, their number is estimated from `_SAMPLED_STATES` states on random histories. A game is
 # refused if the estimate is over `_CERTAINLY` times the allowed number.
@@ -51,7 +42,7 @@ class Worlds:
     seen_number: int64 (2, worlds). The number of what each player has seen, in `seen`.
     legal: int64 (worlds,). The list of actions of each world, in `action_lists`.
     action_lists: list of tuples. Lists of actions, those of chance among them.
-    mover: int64 (cores,). The player to move, `CHANCE` or `TERMINAL`.
+    mover: int64 (cores,). The player to move, `CHANCE` or `TERMINAL` of `checked_calls`.
     returns: float64 (cores, 2). The returns of both players at terminal cores; 0 elsewhere.
     first_edge: int64 (worlds,). The first edge of each world.
     source: int64 (edges,). The world before the move.
@@ -230,7 +221,7 @@ class _Search:
     is_new = core is None
     if core is None:
       core = self._cores[key] = len(self._cores)
-      self._mover.append(_MOVERS[player])
+      self._mover.append(player)
       self._returns.append((0.0, 0.0))
     if self._mover[core] == TERMINAL:
       first, second = returns = self._view.returns(state)

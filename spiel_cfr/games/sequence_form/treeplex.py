@@ -6,13 +6,14 @@ it (perfect recall). See von Stengel, "Efficient Computation of Behavior Strateg
 Gilpin, Peña and Sandholm (2010).
 
 The *depth* of an infoset is the number of its owner's infosets above it. A *group* is all infosets of a player with the
-same depth and the same number of actions. A group of N infosets with m actions stores its sequences as m rows of N:
-`[group][action][infoset]`. A kernel thus works on whole rows instead of single infosets. Rows are padded to whole
-vectors. docs/arrays.md has a table of the numbers of Kuhn poker.
+same depth and the same number of actions. A *row* is neighboring sequences of one action, at several infosets. A group
+of N infosets with m actions stores its sequences as m rows of N: `[group][action][infoset]`. A kernel thus works on
+whole rows instead of single infosets. The rows of groups are padded to whole vectors. docs/arrays.md has a table of the
+numbers of Kuhn poker.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -150,26 +151,44 @@ class Placement(NamedTuple):
   position: Uint32s
 
 
-def build_treeplex(
-  parents: Integers,
-  num_actions: Integers,
-  root: int = 0,
-  first_infoset: int = 0,
-  states: Int64s | None = None,
-  ranks: Uint32s | None = None,
-) -> Placement:
-  """Lays out a player's infosets, which are given in order of discovery, parents first.
+def build_treeplexes(
+  parents: Iterable[Integers],
+  num_actions: Iterable[Integers],
+  *,
+  states: Sequence[Int64s] | None = None,
+  ranks: Sequence[Uint32s] | None = None,
+) -> list[Placement]:
+  """Lays out each player's infosets, which are given in order of discovery, parents first.
 
   Args:
-    parents: integers (infosets,). The sequence above each infoset. Sequences are numbered in order of discovery: 0 is
-      the empty sequence, then come the actions of infoset 0, of infoset 1 and so on.
-    num_actions: integers (infosets,), at least 1. The number of actions of each infoset.
-    root: the number of the empty sequence in the numbering of all players.
-    first_infoset: the number of the first infoset in the numbering of all players.
-    states: int64 (infosets,). The public state of each infoset. Infosets of one group and one public state become
-      neighbors. By default, public states are all different.
-    ranks: uint32 (infosets,). The order of the infosets of a group if it is known, such as `Placement.position`; it
-      replaces `states`.
+    parents: for each player, integers (infosets,). The sequence above each infoset. A player's sequences are numbered
+      in order of discovery: 0 is the empty sequence, then come the actions of infoset 0, of infoset 1 and so on.
+    num_actions: for each player, integers (infosets,), at least 1. The number of actions of each infoset.
+    states: for each player, int64 (infosets,). The public state of each infoset. Infosets of one group and one public
+      state become neighbors. By default, public states are all different.
+    ranks: for each player, uint32 (infosets,). The order of the infosets of a group if it is known, such as
+      `Placement.position`; it replaces `states`.
+  """
+  result: list[Placement] = []
+  root = first_infoset = 0
+  for player, (of_player, counts) in enumerate(zip(parents, num_actions, strict=True)):
+    of_states, of_ranks = states[player] if states else None, ranks[player] if ranks else None
+    result.append(_build_treeplex(of_player, counts, root, first_infoset, of_states, of_ranks))
+    root, first_infoset = result[-1].treeplex.end, first_infoset + len(counts)
+  return result
+
+
+def _build_treeplex(
+  parents: Integers,
+  num_actions: Integers,
+  root: int,
+  first_infoset: int,
+  states: Int64s | None,
+  ranks: Uint32s | None,
+) -> Placement:
+  """Lays out one player's infosets; see `build_treeplexes`.
+
+  The player's empty sequence and its first infoset get the numbers `root` and `first_infoset`.
   """
   num_infosets = len(parents)
   # The sequence of each infoset's action 0 in the order of discovery; `sequences` converts this order to the layout.

@@ -13,10 +13,9 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.games.openspiel.checked_calls import TERMINAL, cannot_be_walked
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL, cannot_be_walked
 from spiel_cfr.games.openspiel.game_size import SECONDS_BEFORE_ESTIMATE
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.vector.public_tree import CHANCE
 
 MOST_DEALS = 20_000
 # The weight of a deal that is impossible, or that another deal with the same pair of types represents. A deal that

@@ -67,6 +67,6 @@ def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
     infostates=names,
     actions=tree.action[concatenated_ranges(tree.first_edge[nodes], counts)].astype(np.int64),
     num_actions=counts,
-    action_sequences=sequences.astype(np.uint32),
+    sequences=np.append(layout.roots[player], sequences).astype(np.uint32),
     position=(layout.infoset[nodes] - layout.first_infosets[player, 0] + offsets).astype(np.uint32),
   )

@@ -1,10 +1,11 @@
 """`Layout`: the numbers of the sequences and infosets of a public tree.
 
 A *row* is the sequences of one action at one node, one sequence for each infoset of the node. A *part* is the trunk of
-the tree or some subtrees below it; solvers may visit parts one by one. A *group* is all nodes of one part and one
-player that have equally many actions, and equally many nodes of that player above them. A player's sequences are in
-the order `[part][group][action][node][infoset]`. The rows of one action, at all nodes of a group, are padded together
-to a multiple of `MOST_LANES` = 16 sequences. Infosets are in the order `[part][group][node][infoset]`, without padding.
+the tree or a subtree (`compiled.trunk_and_subtrees`); solvers may visit parts one by one. A *group* is all nodes of one
+part and one player that have equally many actions, and equally many nodes of that player above them. A player's
+sequences are in the order `[part][group][action][node][infoset]`. The rows of one action, at all nodes of a group, are
+padded together to a multiple of `MOST_LANES` = 16 sequences. Infosets are in the order `[part][group][node][infoset]`,
+without padding.
 
 In Kuhn poker, player 0's empty sequence is 0. At the root, with a jack, queen or king, its sequences are 16 to 18 to
 pass and 32 to 34 to bet. After its pass and player 1's bet they are 48 to 50 and 64 to 66.
@@ -50,7 +51,7 @@ class Layout:
 
   Attributes:
     tree: PublicTree. The public tree.
-    cut: PartNumbers. The part of each node and terminal.
+    part_of: PartNumbers. The part of each node and terminal.
     num_parts: int. The number of parts.
     first: uint32 (nodes,). The first sequence of the row of action 0 at each node.
     stride: uint32 (nodes,). The distance from each action's row to the next action's.
@@ -63,13 +64,13 @@ class Layout:
     first_infosets: int64 (players, parts + 1). The first infoset of each part, then one past the last.
   """
 
-  def __init__(self, tree: PublicTree, cut: PartNumbers | None = None) -> None:
-    """Numbers both players' sequences and infosets; without a cut, in one part."""
+  def __init__(self, tree: PublicTree, part_of: PartNumbers | None = None) -> None:
+    """Numbers both players' sequences and infosets; without `part_of`, in one part."""
     self.tree = tree
-    self.cut = cut or PartNumbers(
+    self.part_of = part_of or PartNumbers(
       np.zeros(tree.num_nodes, np.int32), np.zeros(tree.num_terminals, np.int32)
     )
-    self.num_parts = 1 + max(int(part_numbers.max(initial=0)) for part_numbers in self.cut)
+    self.num_parts = 1 + max(int(part_numbers.max(initial=0)) for part_numbers in self.part_of)
     self.first, self.stride, self.infoset = np.zeros((3, tree.num_nodes), np.uint32)
     self.first_sequences, self.first_infosets = np.zeros((2, 2, self.num_parts + 1), np.int64)
     self.roots = [0]
@@ -95,7 +96,7 @@ class Layout:
 
   def row_part(self, edges: Integers) -> Int64s:
     """Returns the part of the row of each edge; the trunk for `NO_EDGE`."""
-    return np.where(edges < 0, 0, self.cut.nodes[self.tree.node_of_edge[edges]])
+    return np.where(edges < 0, 0, self.part_of.nodes[self.tree.node_of_edge[edges]])
 
   def sequences(self, node: int) -> Int64s:
     """Returns the sequences of the player who moves at a node, int64 (actions, types of the player)."""
@@ -181,7 +182,7 @@ class Layout:
     nodes = np.flatnonzero(tree.player == player)
     width = tree.width[player, tree.kind[nodes]]
     depth, actions = self._depth(player, nodes), tree.num_actions[nodes]
-    keys = np.stack([self.cut.nodes[nodes], depth, actions])
+    keys = np.stack([self.part_of.nodes[nodes], depth, actions])
     group_keys, group = np.unique(keys, axis=1, return_inverse=True)
     group = group.reshape(-1)
     group_parts, group_depths, group_actions = group_keys
@@ -245,7 +246,7 @@ def lay_out(tree: PublicTree, in_parts: bool) -> Layout:
 
 
 def public_subtrees(tree: PublicTree, most: int) -> PartNumbers:
-  """Returns a cut: the largest subtrees of at most `most` sequences, and neighbors joined to parts of that size."""
+  """Returns a cut: the largest subgames of at most `most` sequences, and neighbors joined to subtrees of that size."""
   size = tree.num_sequences
   parent, levels = tree.node_of_edge[tree.edge_above], tree.levels()
   for level in reversed(levels[1:]):

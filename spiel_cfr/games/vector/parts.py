@@ -1,9 +1,8 @@
 """Parts of a game in vector form, and the numbers of sequences inside a part.
 
-A game in parts is a *trunk*, the upper nodes of the public tree, and the subtrees below it. The trunk is part 0.
-Solvers visit one part at a time. A *row* has the sequences of one action at a public node, one for each private type. A
+Parts are the trunk, the upper nodes of the public tree, and the subtrees below it (`compiled.trunk_and_subtrees`). A
 part numbers its own sequences from 0, and then the sequences of the trunk's rows directly above it. `layout` explains
-the other terms.
+rows and the other terms.
 """
 
 from collections.abc import Callable, Sequence
@@ -94,7 +93,7 @@ class Parts:
     self._above = layout.tree.choices_above() if skips_forced else layout.tree.above
     self._build = builder(layout, self._above.terminals)
     self._nodes, self._terminals = (
-      _by_part(part_numbers, layout.num_parts) for part_numbers in layout.cut
+      _by_part(part_numbers, layout.num_parts) for part_numbers in layout.part_of
     )
 
   def whole(self) -> Payoff:

@@ -26,8 +26,6 @@ from spiel_cfr._util import files
 from spiel_cfr.games.openspiel.game_view import GameView
 
 PLAYERS = (0, 1)
-# The value of `PublicTree.player` at a chance node.
-CHANCE = -1
 # The last edge of a player before its first move, where its last sequence is the empty one.
 NO_EDGE = -1
 # Values in `first_deals`. NOT_FIRST: an earlier deal leads to this infoset too. IMPOSSIBLE: the type is impossible.
@@ -59,7 +57,7 @@ class PublicTree(abc.ABC):
   """Nodes, edges and terminals of a public tree, and the types at each node. The root is node 0.
 
   Attributes:
-    player: int8 (nodes,). The player to move; `CHANCE` at chance nodes.
+    player: int8 (nodes,). The player to move; `checked_calls.CHANCE` at chance nodes.
     kind: int32 (nodes,). The kind of each node: the index in `types` and `classes` of its possible types.
     first_edge: int64 (nodes + 1,). The first edge below each node, then the number of edges.
     action: int32 (edges,). OpenSpiel's action, in the order of legal actions; subclasses may override `moves` instead.

@@ -10,10 +10,10 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, require, require_array
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.openspiel.checked_calls import CHANCE
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.deals import RULED_OUT, Deals
 from spiel_cfr.games.vector.public_tree import (
-  CHANCE,
   IMPOSSIBLE,
   NOT_FIRST,
   PublicTree,

@@ -15,11 +15,10 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
-from spiel_cfr.games.openspiel.checked_calls import TERMINAL, cannot_be_walked
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL, cannot_be_walked
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
 from spiel_cfr.games.vector.deals import RULED_OUT, Deals, refused
-from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.tree_pieces import TASK, Piece
 
 # Subtrees after this many public actions are tasks, which processes divide among them.

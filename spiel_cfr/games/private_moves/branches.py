@@ -1,8 +1,8 @@
-"""Subtrees of one player's infosets below the cut. Sequences at the cut that lead to the same subgames share a subtree.
+"""Branches of one player's infosets below the cut. Sequences at the cut that lead to the same subgames share a branch.
 
 The *cut* divides the game, after a number of moves, into the trunk and subgames. A player does not know which subgame
-it is in, so its *subtree* below a sequence is the union of its infosets in the subgames that can follow. The place of a
-subgame in a subtree is an *embedding*. `subgames` explains these terms with an example.
+it is in, so its *branch* below a sequence is the union of its infosets in the subgames that can follow. The place of a
+subgame in a branch is an *embedding*. `subgames` explains these terms with an example.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from spiel_cfr._numba.arrays import (
   concatenated_ranges,
   taken,
 )
-from spiel_cfr.games.private_moves.merged_rows import WalkedInfosets
+from spiel_cfr.games.private_moves.merged_sides import WalkedInfosets
 from spiel_cfr.games.sequence_form.treeplex import infoset_depths
 
 _ROOT = -1
@@ -68,31 +68,31 @@ class SubgameInfosets:
 
 
 class _Union:
-  """Subtrees, merged one after the other from the infosets of their subgames.
+  """Branches, merged one after the other from the infosets of their subgames.
 
-  Infosets of two subgames are one infoset of the subtree if they are below the same sequence of the subtree, and the
+  Infosets of two subgames are one infoset of the branch if they are below the same sequence of the branch, and the
   player has seen the same at them.
 
   Attributes:
-    image: int32 (images,). The sequence of the subtree that each sequence of its subgames becomes: subtree by subtree,
+    image: int32 (images,). The sequence of the branch that each sequence of its subgames becomes: branch by branch,
       then subgame by subgame. The roots of subgames are left out.
-    parents: list of int32 arrays. The sequence of the subtree above each infoset, or `_ROOT`.
+    parents: list of int32 arrays. The sequence of the branch above each infoset, or `_ROOT`.
     witnesses: list of int32 arrays. One of the infosets of subgames that were merged into each infoset.
-    sizes: list of int. The number of infosets of each subtree.
+    sizes: list of int. The number of infosets of each branch.
   """
 
   def __init__(self, subgames: SubgameInfosets, num_images: int) -> None:
-    """Begins without subtrees; `num_images` is the length of `image` with all subtrees."""
+    """Begins without branches; `num_images` is the length of `image` with all branches."""
     self._subgames = subgames
     self._num_seen = 1 + int(subgames.walked.seen.max(initial=0))
-    # The sequence of the current subtree for each sequence of its subgames.
+    # The sequence of the current branch for each sequence of its subgames.
     self._current_image = np.zeros(subgames.root_of_subgame[-1], np.int32)
     self._num_sequences = self._num_images = 0
     none: Int32s = np.zeros(0, np.int32)
     self.image = np.empty(num_images, np.int32)
     self.parents, self.witnesses, self.sizes = [none], [none], list[int]()
 
-  def add_subtree(self, subgames: Int64s) -> None:
+  def add_branch(self, subgames: Int64s) -> None:
     """Adds the union of some subgames, from the infosets below the roots downwards."""
     root, first_infoset = self._subgames.root_of_subgame, self._subgames.first_infoset_of_subgame
     self._current_image[root[subgames]] = _ROOT
@@ -126,29 +126,29 @@ class _Union:
     return len(keys)
 
 
-class PlayerSubtrees:
-  """One player's subtrees, their copies, and the embeddings of subgames in them.
+class PlayerBranches:
+  """One player's branches, their copies, and the embeddings of subgames in them.
 
-  A subtree has a copy below each sequence at the cut that leads to it. Infosets and sequences of subtrees are numbered
-  subtree by subtree, without roots. The whole game numbers sequences infoset by infoset; within an infoset, copy by
+  A branch has a copy below each sequence at the cut that leads to it. Infosets and sequences of branches are numbered
+  branch by branch, without roots. The whole game numbers sequences infoset by infoset; within an infoset, copy by
   copy; and within a copy, action by action. If an infoset with actions l and r has two copies, below
   sequences a and b, then the order is l below a, r below a, l below b, r below b: `stride` is 2.
 
   Attributes:
     subgames: SubgameInfosets. The infosets that are merged.
     sequence_at_cut: int64 (sequences at the cut,). The player's sequences at the cut, ascending.
-    subtree_at_cut: int64 (sequences at the cut,). The subtree below each sequence at the cut.
-    copy_at_cut: int64 (sequences at the cut,). The number of each sequence at the cut among those with its subtree.
+    branch_at_cut: int64 (sequences at the cut,). The branch below each sequence at the cut.
+    copy_at_cut: int64 (sequences at the cut,). The number of each sequence at the cut among those with its branch.
     place_of_history: int64 (histories,). The place in `sequence_at_cut` of the sequence of each history at the cut.
     embedding_of_history: int64 (histories,). The embedding of the subgame of each history at the cut.
-    embeddings: int64 (embeddings,). A key of each pair of a subtree and a subgame in it, ascending: the subtree's
+    embeddings: int64 (embeddings,). A key of each pair of a branch and a subgame in it, ascending: the branch's
       number times the number of subgames, plus the subgame's number.
     first_image: int64 (embeddings,). The first element of each embedding in `image`.
-    image: int32 (images,). The sequence of the subtree for each sequence below the root of the embedded subgame,
+    image: int32 (images,). The sequence of the branch for each sequence below the root of the embedded subgame,
       embedding by embedding.
-    parent: int32 (infosets,). The sequence of the subtree above each infoset, or `_ROOT`.
+    parent: int32 (infosets,). The sequence of the branch above each infoset, or `_ROOT`.
     witness: int32 (infosets,). One of the infosets of subgames that were merged into each infoset.
-    subtree: int32 (infosets,). The subtree of each infoset.
+    branch: int32 (infosets,). The branch of each infoset.
     num_copies: int64 (infosets,). The number of copies of each infoset.
     copy_0: uint32 (sequences,). The number of the first copy of each sequence in the whole game.
     stride: int32 (sequences,). The distance from one copy of a sequence to the next.
@@ -163,67 +163,67 @@ class PlayerSubtrees:
   ) -> None:
     """Takes infosets of subgames, the player's sequence and the subgame of each history at the cut.
 
-    The numbers of the sequences of subtrees begin at `num_trunk_sequences`.
+    The numbers of the sequences of branches begin at `num_trunk_sequences`.
     """
     self.subgames = subgames
     self.sequence_at_cut, self.place_of_history = np.unique(
       sequence_of_history, return_inverse=True
     )
-    subgames_of_subtree = self._find_subtrees(subgame_of_history)
+    subgames_of_branch = self._find_branches(subgame_of_history)
     self._count_copies()
     self.embeddings = np.concatenate(
       [
-        subtree * subgames.num_subgames + embedded
-        for subtree, embedded in enumerate(subgames_of_subtree)
+        branch * subgames.num_subgames + embedded
+        for branch, embedded in enumerate(subgames_of_branch)
       ]
     )
     self.embedding_of_history = self._embedding(
-      self.subtree_at_cut[self.place_of_history], subgame_of_history
+      self.branch_at_cut[self.place_of_history], subgame_of_history
     )
-    self._merge(subgames_of_subtree)
+    self._merge(subgames_of_branch)
     self._number_sequences(num_trunk_sequences)
 
-  def _find_subtrees(self, subgame_of_history: Int64s) -> list[Int64s]:
-    """Numbers the subtrees, and returns the subgames of each one."""
+  def _find_branches(self, subgame_of_history: Int64s) -> list[Int64s]:
+    """Numbers the branches, and returns the subgames of each one."""
     num_subgames = self.subgames.num_subgames
     pairs = np.unique(self.place_of_history * num_subgames + subgame_of_history)
     place, subgame = np.divmod(pairs, num_subgames)
     numbers: dict[bytes, int] = {}
-    self.subtree_at_cut = np.array(
+    self.branch_at_cut = np.array(
       [
         numbers.setdefault(of_sequence.tobytes(), len(numbers))
         for of_sequence in np.split(subgame, np.flatnonzero(np.diff(place)) + 1)
       ]
     )
-    return [np.frombuffer(of_subtree, np.int64) for of_subtree in numbers]
+    return [np.frombuffer(of_branch, np.int64) for of_branch in numbers]
 
   def _count_copies(self) -> None:
-    """Numbers the sequences at the cut that have the same subtree."""
-    num_copies = self._num_copies_of_subtree = np.bincount(self.subtree_at_cut)
-    self._places_by_subtree = np.argsort(self.subtree_at_cut, kind="stable")
-    self._first_of_subtree = np.cumsum(num_copies) - num_copies
+    """Numbers the sequences at the cut that have the same branch."""
+    num_copies = self._num_copies_of_branch = np.bincount(self.branch_at_cut)
+    self._places_by_branch = np.argsort(self.branch_at_cut, kind="stable")
+    self._first_of_branch = np.cumsum(num_copies) - num_copies
     self.copy_at_cut = np.zeros(len(self.sequence_at_cut), np.int64)
-    self.copy_at_cut[self._places_by_subtree] = concatenated_ranges(
+    self.copy_at_cut[self._places_by_branch] = concatenated_ranges(
       np.zeros_like(num_copies), num_copies
     )
 
-  def _embedding(self, subtree: Integers, subgame: Int64s) -> Int64s:
-    """Returns the embeddings of subgames in subtrees."""
-    keys = subtree.astype(np.int64) * self.subgames.num_subgames + subgame
+  def _embedding(self, branch: Integers, subgame: Int64s) -> Int64s:
+    """Returns the embeddings of subgames in branches."""
+    keys = branch.astype(np.int64) * self.subgames.num_subgames + subgame
     result: Int64s = np.searchsorted(self.embeddings, keys)
     return result
 
-  def _merge(self, subgames_of_subtree: list[Int64s]) -> None:
-    """Makes the infosets of the subtrees."""
+  def _merge(self, subgames_of_branch: list[Int64s]) -> None:
+    """Makes the infosets of the branches."""
     num_images = (np.diff(self.subgames.root_of_subgame) - 1)[self.embedded_subgames()]
     self.first_image = np.cumsum(num_images) - num_images
     union = _Union(self.subgames, int(num_images.sum()))
-    for subgames in subgames_of_subtree:
-      union.add_subtree(subgames)
+    for subgames in subgames_of_branch:
+      union.add_branch(subgames)
     self.image = union.image
     self.parent, self.witness = np.concatenate(union.parents), np.concatenate(union.witnesses)
-    self.subtree = np.repeat(np.arange(len(union.sizes), dtype=np.int32), union.sizes)
-    self.num_copies = self._num_copies_of_subtree[self.subtree]
+    self.branch = np.repeat(np.arange(len(union.sizes), dtype=np.int32), union.sizes)
+    self.num_copies = self._num_copies_of_branch[self.branch]
 
   def _number_sequences(self, num_trunk_sequences: int) -> None:
     """Numbers the sequences of all copies in the whole game."""
@@ -244,8 +244,8 @@ class PlayerSubtrees:
 
   def parents(self, infoset: Int64s, copy: Int64s) -> Int64s:
     """Returns the sequence of the whole game above each copy of an infoset."""
-    first = self._first_of_subtree[self.subtree[infoset]]
-    result: Int64s = self.sequence_at_cut[self._places_by_subtree[first + copy]]
+    first = self._first_of_branch[self.branch[infoset]]
+    result: Int64s = self.sequence_at_cut[self._places_by_branch[first + copy]]
     inner = np.flatnonzero(self.parent[infoset] != _ROOT)
     result[inner] = self._sequences(self.parent[infoset[inner]], copy[inner])
     return result
@@ -257,13 +257,13 @@ class PlayerSubtrees:
       int64 (infosets,). The element of copy 0 of each infoset in the second array; those of other copies follow.
       int64 (embeddings and copies,). A history.
     """
-    num_copies = self._num_copies_of_subtree[self.embeddings // self.subgames.num_subgames]
+    num_copies = self._num_copies_of_branch[self.embeddings // self.subgames.num_subgames]
     first_of_embedding = np.cumsum(num_copies) - num_copies
     history = np.zeros(num_copies.sum(), np.int64)
     history[
       first_of_embedding[self.embedding_of_history] + self.copy_at_cut[self.place_of_history]
     ] = np.arange(len(self.place_of_history))
-    embedding = self._embedding(self.subtree, self.subgames.subgame_of(self.witness))
+    embedding = self._embedding(self.branch, self.subgames.subgame_of(self.witness))
     return first_of_embedding[embedding], history
 
   def sequences_after(self, history: Int64s, sequence: Integers, subgame: Int64s) -> Int64s:
@@ -298,7 +298,7 @@ class PlayerSubtrees:
 
     Returns:
       int64 (embeddings,). The first element of each embedding in the second array.
-      uint32 (elements,). The number of each paying sequence in copy 0 of its subtree, embedding by embedding.
+      uint32 (elements,). The number of each paying sequence in copy 0 of its branch, embedding by embedding.
     """
     subgame, root = self.embedded_subgames(), self.subgames.root_of_subgame
     num_paying = np.diff(first_paying)[subgame]
