@@ -4,12 +4,12 @@ The modules by question, in reading order:
 
     What are public states and ranges?             search_tree (the interface), public_state_trees
     What makes re-solving safe?                    gadgets
-    How is a subgame solved from ranges?           subgames, subgame_starts, subgame_solver, cut_outs
+    How is a subgame solved from ranges?           subgames, subgame_starts, subgame_solver, gadget_games
     How is a whole policy re-solved?               resolving, search_step
     How are private states and values computed?    private_forest (one player's), forest_tree (both players')
       from listed histories                        history_tree, listed_tree
       in vector form                               vector_tree
-    How does a subgame become a game to solve?     forest_cut_out, gadget_moves
+    How does a subgame become a game to solve?     forest_gadget_games, gadget_moves
     How are rivers of hold'em searched?            rivers, river_game
     How does a bot search during play?             search_bot, game_search (the interface of the next three)
       with a blueprint                             blueprint_search, subgame_resolver, blueprint_arrays
@@ -22,9 +22,9 @@ The modules by question, in reading order:
 All searches reach the solver by the same calls:
 
     start_from_ranges, or start_from_policy        the beginning of a subgame: ranges, and bounds of the gadget
-    SearchTree.cutter.cut_out                      the subgame behind the gadget, as a compiled game
+    SearchTree.builder.build                      the subgame behind the gadget, as a compiled game
     SubgameSolver.solve                            a linear program, or iterations of a solver of the catalogue
-    CutOut.write                                   the solution, in a policy of the whole game
+    GadgetGame.write                                   the solution, in a policy of the whole game
 
 `Subgame.solve` makes these calls for one public state. `search_step` makes them for many, and then checks margins. Each
 step of `resolve` and each decision of a `SearchBot` with a blueprint is a `search_step`. Subgames with leaf values are

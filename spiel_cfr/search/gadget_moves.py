@@ -1,6 +1,6 @@
 """Gadgets of subgames that are cut out as games: the opponent's infosets before the subgames, and their leaves.
 
-`gadgets` explains the letters. `forest_cut_out` puts these infosets and leaves in front of the subgames.
+`gadgets` explains the letters. `forest_gadget_games` puts these infosets and leaves in front of the subgames.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.search.cut_outs import Bonus, Start
+from spiel_cfr.search.gadget_games import Bonus, Start
 from spiel_cfr.search.gadgets import Gadget
 
 

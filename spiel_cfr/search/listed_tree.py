@@ -20,7 +20,7 @@ from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL
-from spiel_cfr.search.forest_cut_out import ForestCutter
+from spiel_cfr.search.forest_gadget_games import ForestGameBuilder
 from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.private_forest import PrivateForest
@@ -214,9 +214,9 @@ class ListedTree(ForestTree):
     return first, second, self.histories.chance[nodes]
 
   @property
-  def cutter(self) -> ForestCutter:
-    """See `SearchTree.cutter`."""
-    return ForestCutter(self)
+  def builder(self) -> ForestGameBuilder:
+    """See `SearchTree.builder`."""
+    return ForestGameBuilder(self)
 
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the public state of a state of OpenSpiel.

@@ -18,8 +18,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.search.cut_outs import PerPlayer
 from spiel_cfr.search.forest_tree import ForestTree, forest_of
+from spiel_cfr.search.gadget_games import PerPlayer
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.lookahead_sequences import LookaheadSequences
 from spiel_cfr.search.search_tree import PublicState, SearchTree

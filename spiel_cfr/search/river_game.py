@@ -19,7 +19,7 @@ from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import HandTree, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.search.cut_outs import PerPlayer
+from spiel_cfr.search.gadget_games import PerPlayer
 
 
 class RiverGame(PublicTreeGame):

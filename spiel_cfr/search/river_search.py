@@ -21,7 +21,7 @@ from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import Deal, find_deal, public_moves
 from spiel_cfr.poker.hand_tree import TERMINALS, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.search.cut_outs import PerPlayer
+from spiel_cfr.search.gadget_games import PerPlayer
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.game_search import GameSearch, SearchOptions
 from spiel_cfr.search.rivers import RiverTree

@@ -25,7 +25,7 @@ from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.hand_tree import TERMINALS, first_deal
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
-from spiel_cfr.search.cut_outs import CutOut, Cutter, PerPlayer, Start
+from spiel_cfr.search.gadget_games import GadgetGame, GadgetGameBuilder, PerPlayer, Start
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.river_game import RiverGame, counterfactual_reach
 from spiel_cfr.search.search_tree import EvaluatedPolicy, PublicState, RangesByState, SearchTree
@@ -189,15 +189,15 @@ class RiverTree(SearchTree):
     return EvaluatedRiverPolicy(self, policy, searcher, given_ranges)
 
   @property
-  def cutter(self) -> "RiverCutter":
-    """See `SearchTree.cutter`."""
-    return RiverCutter(self)
+  def builder(self) -> "RiverGameBuilder":
+    """See `SearchTree.builder`."""
+    return RiverGameBuilder(self)
 
   def __repr__(self) -> str:
     return f"<RiverTree of {self.game.name}: {len(self):,} rivers>"
 
 
-class RiverCutter(Cutter):
+class RiverGameBuilder(GadgetGameBuilder):
   """Makes games of rivers. Each game has a single river, whose bounds do not count gifts."""
 
   def __init__(self, tree: RiverTree) -> None:
@@ -208,7 +208,7 @@ class RiverCutter(Cutter):
     for start in starts:
       yield [start]
 
-  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+  def build(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> GadgetGame:
     """Returns the subgame of a single river.
 
     Raises:
@@ -230,7 +230,7 @@ class RiverCutter(Cutter):
     first, second = (
       none if player == chooser else river.action_sequences(player) for player in PLAYERS
     )
-    return CutOut(
+    return GadgetGame(
       river,
       start.searcher,
       (first[0], second[0]),

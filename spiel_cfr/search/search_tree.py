@@ -2,8 +2,8 @@
 
 `SearchTree` lists the public states of a game: all of them, or the rivers of hold'em. `PublicState` is a view of one of
 them. A tree makes two other objects: an `EvaluatedPolicy`, with the ranges of a policy and the opponent's values, and a
-`Cutter`, which makes games of subgames. At a public state, each player has a list of private states, and two arrays
-over it:
+`GadgetGameBuilder`, which makes games of subgames. At a public state, each player has a list of private states, and two
+arrays over it:
 
     ranges                  the probability that the player plays to each private state
     counterfactual values   expected payoffs, times the probability that chance and the other player lead there
@@ -27,7 +27,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
-from spiel_cfr.search.cut_outs import Cutter, PerPlayer, Start
+from spiel_cfr.search.gadget_games import GadgetGameBuilder, PerPlayer, Start
 
 # Margins may be negative by this fraction of the largest payoff, because solutions of linear programs have errors.
 TOLERANCE = 1e-9
@@ -357,8 +357,8 @@ class SearchTree(Sequence[PublicState]):
 
   @property
   @abc.abstractmethod
-  def cutter(self) -> Cutter:
-    """Makes games of subgames of this tree."""
+  def builder(self) -> GadgetGameBuilder:
+    """Makes the gadget games of this tree."""
 
   def first_of(self, marked: Bools) -> list[PublicState]:
     """Returns the first marked public state on each path from the root; `marked` has shape (public states,)."""

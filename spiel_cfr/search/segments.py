@@ -15,7 +15,7 @@ from spiel_cfr.bots import PolicyReader
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.search.blueprint_arrays import read_blueprint
-from spiel_cfr.search.cut_outs import PerPlayer
+from spiel_cfr.search.gadget_games import PerPlayer
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.listed_tree import ListedTree
 from spiel_cfr.search.lookahead import Lookahead

@@ -1,4 +1,8 @@
-"""Solvers of subgames that were cut out as games: linear programs, and iterative solvers with a deadline."""
+"""Solving subgames from ranges: their beginnings, and the solvers of their gadget games.
+
+`start_from_ranges` and `start_from_policy` make the beginning of a subgame. A `SubgameSolver` solves gadget games by
+linear programs, or by iterations until a deadline.
+"""
 
 import dataclasses
 import itertools
@@ -15,14 +19,81 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.evaluation.linear_program import Method, solve_lp, solve_program
 from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.search.cut_outs import Bonus, CutOut
-from spiel_cfr.search.gadgets import GADGETS
-from spiel_cfr.search.search_tree import RangesByState, SearchTree
-from spiel_cfr.search.subgame_starts import start_from_ranges
+from spiel_cfr.search.gadget_games import Bonus, GadgetGame, PerPlayer, Start
+from spiel_cfr.search.gadgets import GADGETS, Gadget
+from spiel_cfr.search.search_tree import EvaluatedPolicy, RangesByState, SearchTree
 
 # HiGHS treats coefficients below _SMALLEST as 0. If payoffs times probabilities are that small, safe strategies could
 # seem unsafe, and unsafe ones safe. The payoffs of these programs are therefore multiplied by _FACTOR.
 _SMALLEST, _FACTOR = 1e-9, 1e4
+# A subgame omits private states whose probability is below this part of the largest one, because counterfactual bounds
+# are divided by the probability.
+_UNLIKELY = 1e-12
+
+
+def start_from_policy(evaluated: EvaluatedPolicy, index: int, gadget: Gadget) -> Start | None:
+  """Returns the beginning of the subgame at a public state; None if its probability is 0.
+
+  The ranges are those of a policy. The bounds are the values of the opponent's best response to it.
+
+  Args:
+    evaluated: the policy.
+    index: the index of the public state.
+    gadget: the gadget.
+  """
+  ranges = evaluated.ranges(index)
+  bound = np.zeros(len(ranges[1 - evaluated.searcher]))
+  if gadget.has_bounds:
+    bound += evaluated.expected_payoffs(index)
+  if gadget.reach:
+    bound += evaluated.gifts(index)
+  return start_from_ranges(evaluated.tree, index, ranges, evaluated.searcher, gadget, bound)
+
+
+def start_from_ranges(
+  tree: SearchTree,
+  index: int,
+  ranges: PerPlayer,
+  searcher: int,
+  gadget: Gadget,
+  bound: Float64s,
+) -> Start | None:
+  """Returns the beginning of the subgame at a public state; None if its probability is 0.
+
+  Args:
+    tree: the public states.
+    index: the index of the public state.
+    ranges: by player, float64 (private states,). Both players' ranges.
+    searcher: the player whose strategy is re-solved.
+    gadget: the gadget. If it has bounds, the opponent's range determines only `Start.r`.
+    bound: float64 (J,). The largest expected payoff that the opponent may have at each J.
+  """
+  searcher_range, opponent_range = (
+    np.where(range_ > _UNLIKELY * range_.max(), range_, 0.0)
+    for range_ in _searcher_first(ranges, searcher)
+  )
+  opponent_weights = np.ones_like(opponent_range) if gadget.has_bounds else opponent_range
+  w = tree.counterfactual_reach(index, 1 - searcher, searcher_range)
+  reach = w * opponent_weights
+  is_likely = reach > _UNLIKELY * reach.max()
+  if not is_likely.any():
+    return None
+  total = reach[is_likely].sum()
+  weights = (searcher_range / total, np.where(is_likely, opponent_weights, 0.0))
+  return Start(
+    index,
+    searcher,
+    _searcher_first(weights, searcher),
+    float(total),
+    np.where(is_likely, w / total, 0.0),
+    ranges[1 - searcher],
+    bound,
+  )
+
+
+def _searcher_first(pair: PerPlayer, searcher: int) -> PerPlayer:
+  """Returns a pair with the searcher's array first. Applied twice, it returns the original order."""
+  return pair if searcher == 0 else pair[::-1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,15 +115,15 @@ class SubgameSolver:
     """True if a linear program solves the subgames exactly."""
     return self.name == "lp"
 
-  def solve(self, cut: CutOut) -> Float64s:
+  def solve(self, gadget_game: GadgetGame) -> Float64s:
     """Returns the searcher's strategy behind a gadget in sequence form, shape (sequences of the subgame,).
 
     Raises:
       NoSolutionError: the linear program could not be solved.
     """
     if self.is_linear_program:
-      return maximin_strategy(cut)
-    return self._average(cut.game)
+      return maximin_strategy(gadget_game)
+    return self._average(gadget_game.game)
 
   def equilibrium(self, game: CompiledGame) -> Float64s:
     """Returns both players' strategies in a game in sequence form, shape (sequences,).
@@ -90,7 +161,7 @@ def solve_unsafe(
   solver: SubgameSolver,
   policy: Float64s,
   searcher: int = 0,
-) -> CutOut | None:
+) -> GadgetGame | None:
   """Solves subgames for both players from their ranges, without bounds, and writes both strategies into a policy.
 
   Subgames with probability 0 are left out.
@@ -100,7 +171,7 @@ def solve_unsafe(
     ranges: by the index of a public state, both players' ranges there. No public state is below another.
     solver: the solver.
     policy: float64 (slots,). The policy to write to.
-    searcher: `CutOut.searcher`, which changes the solution only by rounding.
+    searcher: `GadgetGame.searcher`, which changes the solution only by rounding.
 
   Returns:
     The subgames as one game; None if all have probability 0.
@@ -116,14 +187,14 @@ def solve_unsafe(
   possible = [start for start in starts if start is not None]
   if not possible:
     return None
-  cut = tree.cutter.cut_out(possible, unsafe)
-  solution = solver.equilibrium(cut.game)
+  gadget_game = tree.builder.build(possible, unsafe)
+  solution = solver.equilibrium(gadget_game.game)
   for player in (0, 1):
-    cut.write(solution, policy, player)
-  return cut
+    gadget_game.write(solution, policy, player)
+  return gadget_game
 
 
-def maximin_strategy(cut: CutOut) -> Float64s:
+def maximin_strategy(gadget_game: GadgetGame) -> Float64s:
   """Returns the searcher's strategy that maximizes its guaranteed payoff plus the bonus, by a linear program.
 
   `evaluation.linear_program` describes the program.
@@ -134,14 +205,14 @@ def maximin_strategy(cut: CutOut) -> Float64s:
   Raises:
     NoSolutionError: HiGHS fails, or no strategy satisfies the constraints of the bonus.
   """
-  game, player = cut.game, cut.searcher
+  game, player = gadget_game.game, gadget_game.searcher
   payoffs = payoff_matrix(game, player) / (max(map(abs, game.payoff_range)) or 1.0)
   own_constraints, constraints = (constraint_matrix(game, who) for who in (player, 1 - player))
   payoffs = payoffs.T if player else payoffs
   lowest: Float64s | None = None
-  if cut.bonus is not None:
+  if gadget_game.bonus is not None:
     columns = sequences(game, 1 - player)
-    payoffs, constraints, lowest = _with_bonus(payoffs, constraints, columns, cut.bonus)
+    payoffs, constraints, lowest = _with_bonus(payoffs, constraints, columns, gadget_game.bonus)
   numbers = np.abs(payoffs.data[payoffs.data != 0])
   factors = (1.0, _FACTOR) if numbers.min(initial=1.0) >= _SMALLEST else (_FACTOR, 1.0)
   methods: tuple[Method, ...] = ("simplex", "interior")

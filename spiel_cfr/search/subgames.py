@@ -23,12 +23,11 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
-from spiel_cfr.search.cut_outs import PerPlayer, Start
+from spiel_cfr.search.gadget_games import PerPlayer, Start
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.lookahead import ChoiceGadget, LeafValues, Lookahead, check_leaf_values
 from spiel_cfr.search.search_tree import PublicState
-from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe
-from spiel_cfr.search.subgame_starts import start_from_ranges
+from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe, start_from_ranges
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -208,7 +207,7 @@ class Subgame:
         f"{self!r} stops at leaf values, so it is not a game: call solve, or leave out leaf_values and depth."
       )
     gadget = self._gadget(is_iterative=False)
-    return self._tree.cutter.cut_out([self._start(gadget)], gadget).game
+    return self._tree.builder.build([self._start(gadget)], gadget).game
 
   def solve(self, solver: str | None = None, iterations: int = 1000) -> SubgameSolution:
     """Solves the subgame. Margins are not checked; `resolve` and the bots check them.
@@ -237,9 +236,9 @@ class Subgame:
     gadget, policy = self._gadget(is_iterative=solver != "lp"), tree.uniform()
     start = self._start(gadget)
     if gadget.has_bounds:
-      cut = tree.cutter.cut_out([start], gadget, program=subgame_solver.is_linear_program)
-      cut.write(subgame_solver.solve(cut), policy, self._searcher)
-      inside = cut.slots[self._searcher]
+      gadget_game = tree.builder.build([start], gadget, program=subgame_solver.is_linear_program)
+      gadget_game.write(subgame_solver.solve(gadget_game), policy, self._searcher)
+      inside = gadget_game.slots[self._searcher]
     else:
       ranges = {self.public_state.index: self.ranges}
       both = solve_unsafe(tree, ranges, subgame_solver, policy, self._searcher)

@@ -17,7 +17,7 @@ from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
-from spiel_cfr.search.forest_cut_out import ForestCutter
+from spiel_cfr.search.forest_gadget_games import ForestGameBuilder
 from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.private_forest import PrivateForest
 from spiel_cfr.search.search_tree import PublicState
@@ -211,9 +211,9 @@ class VectorTree(ForestTree):
     return first, second, weights[is_possible]
 
   @property
-  def cutter(self) -> ForestCutter:
-    """See `SearchTree.cutter`."""
-    return ForestCutter(self)
+  def builder(self) -> ForestGameBuilder:
+    """See `SearchTree.builder`."""
+    return ForestGameBuilder(self)
 
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the public state of a state of OpenSpiel.

@@ -19,8 +19,7 @@ from spiel_cfr.policies import forms
 from spiel_cfr.search import public_state_trees, resolving, subgame_solver
 from spiel_cfr.search.history_tree import tree_of
 from spiel_cfr.search.search_step import search_step
-from spiel_cfr.search.subgame_solver import SubgameSolver
-from spiel_cfr.search.subgame_starts import start_from_policy
+from spiel_cfr.search.subgame_solver import SubgameSolver, start_from_policy
 
 _SAFE = [name for name in search.GADGETS if name != "unsafe"]
 
@@ -460,7 +459,7 @@ def test_programs_need_one_copy_where_the_safe_gadget_has_two(leduc, searcher):
   )
   for state in tree.decisions(searcher)[0] + tree.natural_cut()[:4]:
     start = start_from_policy(before, state.index, safe)
-    whole, less = (tree.cutter.cut_out([start], safe, program=program) for program in (False, True))
+    whole, less = (tree.builder.build([start], safe, program=program) for program in (False, True))
     game = whole.game
     payoffs = sequence_form_matrices.payoff_matrix(game, searcher)
     own, theirs = (

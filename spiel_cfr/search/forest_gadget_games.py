@@ -1,4 +1,4 @@
-"""Subgames cut out of public trees that list private states, as compiled games with a gadget in front.
+"""Gadget games of public trees that list private states.
 
 The searcher's infosets occur once in the game. The opponent's infosets occur once for each way to enter them, as a
 *copy*: after the gadget's choice, and where chance deals J. A leaf is a pair of last sequences; the opponent's sequence
@@ -24,8 +24,8 @@ from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enume
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
-from spiel_cfr.search.cut_outs import CutOut, Cutter, Start
 from spiel_cfr.search.forest_tree import ForestTree
+from spiel_cfr.search.gadget_games import GadgetGame, GadgetGameBuilder, Start
 from spiel_cfr.search.gadget_moves import GadgetMoves, opponent_roots
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import SubforestInfosets
@@ -49,7 +49,7 @@ class _SubgameEnds(NamedTuple):
 
 
 def _ends(tree: ForestTree, starts: Sequence[Start], roots: Sequence[Int64s]) -> _SubgameEnds:
-  """Returns the ends in subgames that both players may reach; `roots` as in `ForestCutter.cut_out`."""
+  """Returns the ends in subgames that both players may reach; `roots` as in `ForestGameBuilder.build`."""
   ends = [tree.end_pairs(tree.below(start.index)) for start in starts]
   first, second, payoffs = (np.concatenate(arrays) for arrays in zip(*ends, strict=True))
   rows = np.stack([first, second])
@@ -64,8 +64,8 @@ def _ends(tree: ForestTree, starts: Sequence[Start], roots: Sequence[Int64s]) ->
   return _SubgameEnds(rows[:, is_possible], sign * payoffs[is_possible], weights[is_possible])
 
 
-class ForestCutter(Cutter):
-  """Makes games of subgames of a tree that lists private states."""
+class ForestGameBuilder(GadgetGameBuilder):
+  """Makes the gadget games of a tree that lists private states."""
 
   def __init__(self, tree: ForestTree) -> None:
     """Takes the tree."""
@@ -84,7 +84,7 @@ class ForestCutter(Cutter):
     if batch:
       yield batch
 
-  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+  def build(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> GadgetGame:
     tree, searcher = self._tree, starts[0].searcher
     opponent = 1 - searcher
     # By player, int64 (rows,): the row at the beginning of each row's subgame, `NONE` outside.
@@ -120,7 +120,7 @@ class ForestCutter(Cutter):
     actions = np.split(game.all_action_sequences, [len(game.actions[0])])
     sequences = actions[searcher], actions[opponent][:counted]
     slots = searcher_infosets.slots, opponent_infosets.slots[:counted]
-    return CutOut(
+    return GadgetGame(
       game,
       searcher,
       sequences if searcher == 0 else sequences[::-1],
