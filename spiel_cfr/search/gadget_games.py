@@ -124,7 +124,7 @@ class GadgetGameBuilder(abc.ABC):
       starts: the beginnings of the subgames.
       gadget: the gadget.
       program: True if a linear program will solve the game. With the front "pick", the program then has a bonus in
-        place of the infosets of the dealt copy.
+        place of the infosets of the forced copy.
 
     Raises:
       ArgumentError: this form of game does not support the gadget.

@@ -181,11 +181,6 @@ class ListedTree(ForestTree):
     return first[ends], second[ends], payoffs[ends]
 
   @functools.cached_property
-  def num_end_pairs(self) -> Int64s:
-    """See `ForestTree.num_end_pairs`."""
-    return np.diff(self.ends_of_game.begins)
-
-  @functools.cached_property
   def movers(self) -> tuple[Int64s, Int64s]:
     """See `ForestTree.movers`."""
     goes_on = np.flatnonzero(self.histories.mover != TERMINAL)
@@ -194,11 +189,6 @@ class ListedTree(ForestTree):
 
   def depth(self, index: int) -> int:
     return int(self.histories.length[self.histories_of[index][0]])
-
-  def names(self, index: int, player: int) -> list[str]:
-    if max(self.players(index)) < 0:
-      return []
-    return [self.private_name(player, row) for row in self.rows(index, player).tolist()]
 
   def private_name(self, player: int, row: int) -> str:
     return self.histories.information(player, int(self._first_history[player][row]))

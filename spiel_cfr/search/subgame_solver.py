@@ -1,7 +1,7 @@
 """Solving subgames from ranges: their beginnings, and the solvers of their gadget games.
 
 `start_from_ranges` and `start_from_policy` make the beginning of a subgame. A `SubgameSolver` solves gadget games by
-linear programs, or by iterations until a deadline.
+linear programs, or by iterations until a deadline. `SearchOptions` chooses the solver and gadget of a bot's subgame.
 """
 
 import dataclasses
@@ -20,12 +20,18 @@ from spiel_cfr.evaluation.linear_program import Method, solve_lp, solve_program
 from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.search.gadget_games import Bonus, GadgetGame, PerPlayer, Start
-from spiel_cfr.search.gadgets import GADGETS, Gadget
+from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
 from spiel_cfr.search.search_tree import EvaluatedPolicy, RangesByState, SearchTree
 
 # HiGHS treats coefficients below _SMALLEST as 0. If payoffs times probabilities are that small, safe strategies could
 # seem unsafe, and unsafe ones safe. The payoffs of these programs are therefore multiplied by _FACTOR.
 _SMALLEST, _FACTOR = 1e-9, 1e4
+# The largest number of sequences of a bot's linear program, the gadget's included. Larger subgames use iterations.
+_LP_SEQUENCES = 5000
+# A bot's iterative solver, unless the caller names one.
+_SOLVER = "dcfr"
+# The largest number of a bot's iterations, without and with a limit of seconds.
+_ITERATIONS, _MOST_ITERATIONS = 1000, 1 << 30
 # A subgame omits private states whose probability is below this part of the largest one, because counterfactual bounds
 # are divided by the probability.
 _UNLIKELY = 1e-12
@@ -153,6 +159,59 @@ class SubgameSolver:
         return
       fits = min(1e9, (self.deadline - now) / 10 * count / max(now - start, 1e-9))
       count = max(1, min(2 * count, int(fits), left))
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchOptions:
+  """Options of a bot with a blueprint: how its subgames are solved, and how large they may be.
+
+  Attributes:
+    gadget: the gadget; None for the default of each solver.
+    solver: a name in `catalogue.SOLVERS`, which solves all subgames; None for linear programs where they are possible,
+      and otherwise "dcfr".
+    iterations: the largest number of iterations; None for the default.
+    seconds: the time for a decision; infinity without a limit.
+    max_histories: the largest number of histories of a subgame.
+  """
+
+  gadget: Gadget | None
+  solver: str | None
+  iterations: int | None
+  seconds: float
+  max_histories: int
+
+  def deadline(self) -> float:
+    """Returns the time, by `time.perf_counter`, by which a decision that begins now should be made."""
+    return time.perf_counter() + self.seconds
+
+  def gadget_for(self, *, can_pick: bool = True, is_iterative: bool = False) -> Gadget:
+    """Returns the gadget of a subgame; the default replaces a gadget that the subgame cannot have.
+
+    Args:
+      can_pick: see `find_gadget`.
+      is_iterative: see `find_gadget`.
+    """
+    is_possible = self.gadget is None or can_pick or self.gadget.front != "pick"
+    gadget = self.gadget if is_possible else None
+    return find_gadget(gadget, can_pick=can_pick, is_iterative=is_iterative)
+
+  def iterative_solver(self, deadline: float) -> SubgameSolver:
+    """Returns a solver that iterates until a deadline, by `time.perf_counter`."""
+    most = _ITERATIONS if self.seconds == math.inf else _MOST_ITERATIONS
+    return SubgameSolver(self.solver or _SOLVER, self.iterations or most, deadline)
+
+  def choose(self, num_sequences: int, deadline: float) -> tuple[Gadget, SubgameSolver]:
+    """Returns the gadget and the solver of a subgame.
+
+    Args:
+      num_sequences: the number of sequences of the subgame's linear program.
+      deadline: the time, by `time.perf_counter`, at which iterations stop.
+    """
+    solver = self.iterative_solver(deadline)
+    is_default = self.solver is None and self.iterations is None and self.seconds == math.inf
+    if is_default and num_sequences <= _LP_SEQUENCES:
+      solver = SubgameSolver("lp")
+    return self.gadget_for(is_iterative=not solver.is_linear_program), solver
 
 
 def solve_unsafe(

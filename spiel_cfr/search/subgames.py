@@ -25,7 +25,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
 from spiel_cfr.search.gadget_games import PerPlayer, Start
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.lookahead import ChoiceGadget, LeafValues, Lookahead, check_leaf_values
+from spiel_cfr.search.lookahead import ChoiceFront, LeafValues, Lookahead, check_leaf_values
 from spiel_cfr.search.search_tree import PublicState
 from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe, start_from_ranges
 
@@ -255,13 +255,13 @@ class Subgame:
     gadget = self._gadget(is_iterative=True)
     # These bounds are not clipped: the gadget pays them as they are, and they are not divided by w.
     bounds = self._bound_values + (self._gifts if gadget.reach else 0)
-    choice = ChoiceGadget.in_front(
+    front = ChoiceFront.of_gadget(
       self._tree, self.public_state.index, searcher, self.ranges, gadget, bounds
     )
     columns = self.ranges[0][:, None], self.ranges[1][:, None]
-    solution = lookahead.solve(columns, leaf_values, iterations, choice)
+    solution = lookahead.solve(columns, leaf_values, iterations, front)
     strategies = np.full_like(self._tree.uniform(), np.nan)
-    for player in (0, 1) if choice is None else (searcher,):
+    for player in (0, 1) if front is None else (searcher,):
       strategies[lookahead.sequences[player].slots] = solution.strategies[player][:, 0]
     values = solution.values[0][:, 0], solution.values[1][:, 0]
     return SubgameSolution(self._tree.behavioral_form(strategies), values)

@@ -142,14 +142,6 @@ class VectorTree(ForestTree):
     return first_rows[0] + first, first_rows[1] + second, payoffs
 
   @functools.cached_property
-  def num_end_pairs(self) -> Int64s:
-    """See `ForestTree.num_end_pairs`."""
-    tree = self.game.tree
-    pairs = np.count_nonzero(self.chances, axis=(1, 2))[tree.kind]
-    ends = np.bincount(tree.node_of_edge[tree.child < 0], minlength=tree.num_nodes)
-    return np.asarray(pairs * ends)
-
-  @functools.cached_property
   def _ends_by_matrix(self) -> list[Int64s]:
     """For each matrix of payoffs, the edges that end the game with it."""
     tree = self.game.tree
@@ -166,12 +158,6 @@ class VectorTree(ForestTree):
 
   def depth(self, index: int) -> int:
     return self.first_length + int(self.depth_of_node[index])
-
-  def names(self, index: int, player: int) -> list[str]:
-    if self.game.tree.player[index] == CHANCE:
-      return []
-    rows = self.rows(index, player).tolist()
-    return [self.private_name(player, row) for row in rows]
 
   def private_name(self, player: int, row: int) -> str:
     tree = self.game.tree

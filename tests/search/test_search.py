@@ -133,7 +133,7 @@ def test_an_unsafe_subgame_of_the_whole_game_is_the_game(leduc):
 def test_safe_search_is_as_good_as_it_was_seen_to_be(name, iterations, alone, cut, continual):
   game = spiel_cfr.compile_game(name)
   policy = blueprint(game, iterations)
-  half = search.Gadget("pick", reach=True, mixed=0.5)
+  half = search.Gadget("pick", reach=True, forced=0.5)
   once = search.resolve(game, policy, gadget=half, continual=False)
   assert once.blueprint_exploitability == pytest.approx(alone, abs=1e-4)
   assert once.exploitability <= cut
@@ -439,7 +439,7 @@ def test_bad_arguments_are_named(leduc):
     search.public_states(game, max_histories=100)
   with pytest.raises(errors.ArgumentError, match="front"):
     search.Gadget("magic")
-  for options in ({"reach": True}, {"mixed": 0.1}):
+  for options in ({"reach": True}, {"forced": 0.1}):
     with pytest.raises(errors.ArgumentError, match="no bound"):
       search.Gadget("deal", **options)
   with pytest.raises(errors.ArgumentError, match=", not of"):

@@ -18,7 +18,7 @@ from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.subgame_solver import SubgameSolver, start_from_policy
 
 _DICE = "liars_dice(dice_sides=4)"
-_GADGETS = [*search.GADGETS, search.Gadget("choice", reach=True, mixed=0.5)]
+_GADGETS = [*search.GADGETS, search.Gadget("choice", reach=True, forced=0.5)]
 
 
 @functools.cache
@@ -244,7 +244,7 @@ def test_subgames_have_no_states_and_are_pickled_and_saved_with_their_names(tmp_
   ):
     assert [*map(list, again.infostates)] == [*map(list, sub.infostates)]
   assert "pick: where to be" in sub.infostates[1]
-  assert any(name.startswith("dealt: ") for name in sub.infostates[1])
+  assert any(name.startswith("forced: ") for name in sub.infostates[1])
   with pytest.raises(errors.NoStatesError):
     _ = sub.game
 
