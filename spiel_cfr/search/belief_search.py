@@ -169,8 +169,7 @@ class BeliefBot(SearchingBot, DrawingBot):
   def __repr__(self) -> str:
     return f"<BeliefBot of player {self._player} with leaf values>"
 
-  def new_search(self, view: GameView) -> BeliefSearch:
-    """See `SearchingBot.new_search`."""
+  def _new_search(self, view: GameView) -> BeliefSearch:
     return BeliefSearch(
       view,
       self._player,

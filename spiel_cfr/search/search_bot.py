@@ -66,7 +66,7 @@ class SearchingBot:
   _search: GameSearch | None = None
   _names: frozenset[str] = frozenset()
 
-  def new_search(self, view: GameView) -> GameSearch:
+  def _new_search(self, view: GameView) -> GameSearch:
     """Returns a search of the bot's player in a game, without solutions."""
     raise NotImplementedError
 
@@ -119,7 +119,7 @@ class SearchingBot:
     name = str(view.game)
     if self._search is None or name not in self._names:
       check_view(view)
-      self._search, self._names = self.new_search(view), frozenset({name})
+      self._search, self._names = self._new_search(view), frozenset({name})
     return self._search
 
   def twin(self) -> Self:
@@ -200,8 +200,7 @@ class SearchBot(SearchingBot, DrawingBot):
   def __repr__(self) -> str:
     return f"<SearchBot of player {self._player} with {type(self._reader.policy).__name__}>"
 
-  def new_search(self, view: GameView) -> BlueprintSearch | RiverSearch:
-    """See `SearchingBot.new_search`."""
+  def _new_search(self, view: GameView) -> BlueprintSearch | RiverSearch:
     kind = RiverSearch if has_many_hands(view.game) else BlueprintSearch
     return kind(view, self._player, self._reader, self._options)
 

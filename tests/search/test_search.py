@@ -9,6 +9,7 @@ import numpy as np
 import pyspiel
 import pytest
 from blueprints import blueprint, subgame
+from open_spiel.python import policy as open_spiel_policy
 from partly_seen_games import PartlySeenGame
 
 import spiel_cfr
@@ -92,6 +93,26 @@ def test_reaches_and_values_are_open_spiels(leduc):
   assert tree[0].value(policy) == pytest.approx(spiel_cfr.expected_values(game, policy)[0])
   children = sum(child.reach(policy).sum() * child.value(policy, 1) for child in tree[0].children)
   assert children == pytest.approx(spiel_cfr.expected_values(game, policy)[1])
+
+
+def test_public_states_evaluate_a_policy_once(monkeypatch):
+  game = spiel_cfr.compile_game("kuhn_poker")
+  tree, policy = search.public_states(game), open_spiel_policy.TabularPolicy(game.game)
+  counts, evaluated = [], type(tree).evaluated
+
+  def counted(*arguments):
+    counts.append(1)
+    return evaluated(*arguments)
+
+  monkeypatch.setattr(type(tree), "evaluated", counted)
+  before = [state.value(policy) for state in tree]
+  assert sum(counts) == 1
+  assert tree[0].ranges(policy)[0] == 1.0
+  assert sum(counts) == 1
+  # The same object with other numbers is another policy.
+  policy.action_probability_array[:] = [0.0, 1.0]
+  assert [state.value(policy) for state in tree] != pytest.approx(before, nan_ok=True)
+  assert tree[0].value(policy) == pytest.approx(spiel_cfr.expected_values(game, policy)[0])
 
 
 @pytest.mark.parametrize("gadget", list(search.GADGETS))
