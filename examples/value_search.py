@@ -151,10 +151,9 @@ def played(
   label: str, game: spiel_cfr.games.CompiledGame, values: search.LeafValues, iterations: int
 ) -> dict[str, str]:
   """Returns the exploitability of the policy that a bot plays with values, and CPU seconds."""
-  bot = search.SearchBot(
-    None,
+  bot = search.BeliefBot(
+    values,
     0,
-    leaf_values=values,
     depth=_DEPTH.value,
     iterations=iterations,
     gadget=_GADGET.value,

@@ -1,6 +1,7 @@
-"""Gadget for poker subgames: a first decision at which one player takes the bound of its hand or plays the subgame.
+"""The front of a poker subgame: a first decision at which one player takes the bound of its hand or plays on.
 
-The tree has up to three boards with the same cards and hands:
+`search.gadgets` explains fronts, and lists their other two forms. The tree has up to three boards with the same cards
+and hands:
 
 - the board of the subgame;
 - the board of bounds, on which the choosing player folds. The weights of its hands are their bounds.
@@ -22,13 +23,13 @@ TAKE, GO_ON = 0, 1
 # The number of nodes before the subgame: the choice, and the fold that takes the bound.
 NUM_CHOICE_NODES = 2
 # The levels of the nodes on the board of bounds and on the board of hands without a choice.
-_BOUNDS, _NO_CHOICE = 1, 2
+_BOUNDS, _FORCED = 1, 2
 # A node of a level without boards, which fills the numbering.
 _ABSENT = BettingNode(NodeKind.CHANCE, level=-1, path=())
 
 
 def with_choice(
-  tree: HandTree, player: int, bounds: Float64s, dealt: Float64s | None = None
+  tree: HandTree, player: int, bounds: Float64s, forced: Float64s | None = None
 ) -> HandTree:
   """Returns a subgame in front of which a player, who knows its hand, takes its bound or plays on.
 
@@ -38,7 +39,7 @@ def with_choice(
     tree: the subgame, which has one board.
     player: the player who chooses.
     bounds: float64 (hands,). The player's payoff of taking the bound with each hand of the board.
-    dealt: float64 (hands,). The share of each hand that must play on without a choice; None for 0.
+    forced: float64 (hands,). The probability with which each hand must play on without a choice; None for 0.
   """
   (board,), count = tree.boards, len(tree.nodes)
   largest_bound = float(np.abs(bounds).max(initial=0.0))
@@ -54,13 +55,13 @@ def with_choice(
   nodes += [
     renumbered(node, 0, [NUM_CHOICE_NODES, NUM_CHOICE_NODES], last_if_played) for node in tree.nodes
   ]
-  choosing = np.ones_like(bounds) if dealt is None else 1.0 - dealt
-  weights = [(0, choosing), (_BOUNDS, choosing * bounds / (largest_bound or 1.0))]
-  if dealt is not None:
-    weights.append((_NO_CHOICE, dealt))
+  free = np.ones_like(bounds) if forced is None else 1.0 - forced
+  weights = [(0, free), (_BOUNDS, free * bounds / (largest_bound or 1.0))]
+  if forced is not None:
+    weights.append((_FORCED, forced))
     shifts = [NUM_CHOICE_NODES + count * (owner == player) for owner in (0, 1)]
     nodes += [
-      renumbered(node, _NO_CHOICE, shifts, (None, None))
+      renumbered(node, _FORCED, shifts, (None, None))
       if node.kind in TERMINALS or node.player == player
       else _ABSENT
       for node in tree.nodes

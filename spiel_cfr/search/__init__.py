@@ -4,33 +4,34 @@ The modules by question, in reading order:
 
     What are public states and ranges?             search_tree (the interface), public_state_trees
     What makes re-solving safe?                    gadgets
-    How is a subgame solved from ranges?           subgames, subgame_starts, subgame_solver, cut_outs
     How is a whole policy re-solved?               resolving, search_step
+    How is a subgame solved from ranges?           subgames, subgame_solver, gadget_games (the interface)
     How are private states and values computed?    private_forest (one player's), forest_tree (both players')
       from listed histories                        history_tree, listed_tree
       in vector form                               vector_tree
-    How does a subgame become a game to solve?     forest_cut_out, gadget_moves
+    How does a subgame become a game to solve?     forest_gadget_games, infoset_front
     How are rivers of hold'em searched?            rivers, river_game
-    How does a bot search during play?             search_bot, game_search (the interface of the next three)
-      with a blueprint                             blueprint_search, subgame_resolver, blueprint_arrays
+    How does a bot search during play?             search_bot
+      with a blueprint                             blueprint_search, segments
       on rivers of hold'em                         river_search
-      with leaf values                             belief_search
-      How is a game walked as far as it is played? segments
+      with leaf values                             belief_search, segments
     How does a subgame stop before the end?        lookahead, lookahead_sequences
     Where do leaf values come from?                exact_values, value_network, self_play_examples
 
-All searches reach the solver by the same calls:
+To read how subgames are re-solved, open five files: `gadgets`, `gadget_games`, `subgame_solver`, `search_step` and
+`resolving`. All searches without leaf values make the same calls:
 
     start_from_ranges, or start_from_policy        the beginning of a subgame: ranges, and bounds of the gadget
-    SearchTree.cutter.cut_out                      the subgame behind the gadget, as a compiled game
+    SearchTree.builder.build                       the gadget game: subgames with the gadget in front, as one game
     SubgameSolver.solve                            a linear program, or iterations of a solver of the catalogue
-    CutOut.write                                   the solution, in a policy of the whole game
+    GadgetGame.write                               the solution, in a policy of the whole game
 
 `Subgame.solve` makes these calls for one public state. `search_step` makes them for many, and then checks margins. Each
-step of `resolve` and each decision of a `SearchBot` with a blueprint is a `search_step`. Subgames with leaf values are
-solved by `Lookahead.solve` instead.
+step of `resolve` and each decision of a `SearchBot` is a `search_step`. Subgames with leaf values are solved by
+`Lookahead.solve` instead, also those of a `BeliefBot`.
 """
 
+from spiel_cfr.search.belief_search import BeliefBot
 from spiel_cfr.search.exact_values import ResponseValues, SolvedValues
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.lookahead import LeafValues
@@ -46,6 +47,7 @@ from spiel_cfr.search.value_network import Examples, ValueNetwork, learn_values
 
 __all__ = [
   "GADGETS",
+  "BeliefBot",
   "Bounds",
   "Examples",
   "Gadget",

@@ -1,4 +1,4 @@
-"""Continual re-solving with leaf values, without a blueprint.
+"""Continual re-solving with leaf values, without a blueprint: the search, and the bot that plays by it.
 
 The method is that of DeepStack (Moravčík et al. 2017). The first subgame begins at the root of the game. Each later one
 begins at a leaf of the previous subgame, with the average ranges of both players at that leaf. A gadget in front bounds
@@ -9,16 +9,26 @@ from typing import Any
 
 import numpy as np
 
+from spiel_cfr._util import arguments
+from spiel_cfr.bots import DrawingBot
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.search.game_search import GameSearch, SearchOptions
-from spiel_cfr.search.lookahead import ChoiceGadget, LeafValues, LookaheadSolution
+from spiel_cfr.search.gadgets import Gadget, find_gadget
+from spiel_cfr.search.lookahead import (
+  ChoiceFront,
+  LeafValues,
+  LookaheadSolution,
+  check_leaf_values,
+)
+from spiel_cfr.search.search_bot import SearchingBot
 from spiel_cfr.search.segments import Segment
 
-_ITERATIONS = 200
 
+class BeliefSearch:
+  """One player's search from the root of the game on; each subgame is solved once. A `GameSearch`.
 
-class BeliefSearch(GameSearch):
-  """One player's search from the root of the game on; each subgame is solved once."""
+  Attributes:
+    view: `GameView`. The game as its walks see it.
+  """
 
   def __init__(
     self,
@@ -26,7 +36,9 @@ class BeliefSearch(GameSearch):
     player: int,
     leaf_values: LeafValues,
     depth: int,
-    options: SearchOptions,
+    iterations: int,
+    gadget: Gadget,
+    max_histories: int,
   ) -> None:
     """Takes the game and the leaf values.
 
@@ -35,19 +47,19 @@ class BeliefSearch(GameSearch):
       player: the player who searches.
       leaf_values: the values of private states at the leaves.
       depth: the number of moves of a subgame, see `Lookahead`.
-      options: the number of iterations of SAPCFR+ in each subgame, 200 by default; the largest number of histories of a
-        subgame, down to its leaves; and the gadget in front of all subgames except the first, "follow" by default.
+      iterations: the number of iterations of SAPCFR+ in each subgame.
+      gadget: the gadget in front of all subgames except the first.
+      max_histories: the largest number of histories of a subgame, down to its leaves.
     """
-    super().__init__(view, player, options)
-    self._leaf_values, self._depth = leaf_values, depth
-    self._iterations = options.iterations or _ITERATIONS
-    self._gadget = options.gadget_for(can_pick=False, is_iterative=True)
+    self.view, self._player = view, player
+    self._leaf_values, self._depth, self._iterations = leaf_values, depth, iterations
+    self._gadget, self._max_histories = gadget, max_histories
     self._first: Segment | None = None
     self._solved = dict[Segment, LookaheadSolution]()
 
   @property
   def size(self) -> int:
-    """The approximate count of numbers that the object keeps."""
+    """The approximate count of numbers that the search keeps."""
     return sum(12 * len(segment.tree.histories.parent) for segment in self._solved)
 
   def prepare(self) -> None:
@@ -63,14 +75,14 @@ class BeliefSearch(GameSearch):
     """Returns the segment at the root of the game, after solving it."""
     if self._first is None:
       start = [self.view.new_initial_state()]
-      first = Segment(self.view, start, None, self._depth, self._options.max_histories)
+      first = Segment(self.view, start, None, self._depth, self._max_histories)
       root = np.ones((1, 1))
       self._solved[first] = first.lookahead.solve((root, root), self._leaf_values, self._iterations)
       self._first = first
     return self._first
 
-  def policy(self, state: Any, deadline: float) -> list[tuple[int, float]]:
-    """Returns the strategy at a decision of the player, after solving the subgames on the way, whatever the deadline.
+  def policy(self, state: Any) -> list[tuple[int, float]]:
+    """Returns (action, probability) at a decision of the player, after solving the subgames on the way.
 
     Raises:
       ArgumentError: the game has no such history.
@@ -102,8 +114,68 @@ class BeliefSearch(GameSearch):
       opponent = 1 - self._player
       bounds = solution.leaf_values[leaf, opponent, : counts[opponent], 0]
       ranges = first[:, 0], second[:, 0]
-      gadget = ChoiceGadget.in_front(segment.tree, 0, self._player, ranges, self._gadget, bounds)
+      front = ChoiceFront.of_gadget(segment.tree, 0, self._player, ranges, self._gadget, bounds)
       self._solved[segment] = segment.lookahead.solve(
-        (first, second), self._leaf_values, self._iterations, gadget
+        (first, second), self._leaf_values, self._iterations, front
       )
     return segment
+
+
+class BeliefBot(SearchingBot, DrawingBot):
+  """Bot that solves subgames of limited depth with values at their leaves, from the first move on.
+
+      bot = BeliefBot(leaf_values, player=0)
+      pyspiel.evaluate_bots(state, [bot, other], seed)
+
+  The bot needs no blueprint. It walks the game only as far as it is played. It finds each solution once and keeps it
+  for later games.
+  """
+
+  def __init__(
+    self,
+    leaf_values: LeafValues,
+    player: int,
+    *,
+    depth: int = 2,
+    iterations: int = 200,
+    gadget: str | Gadget | None = None,
+    max_histories: int = 50_000,
+    seed: int | np.random.Generator | None = None,
+  ) -> None:
+    """Makes the bot.
+
+    Args:
+      leaf_values: the values of private states at the leaves of subgames, see `LeafValues`.
+      player: the player for whom the bot plays.
+      depth: the number of moves of a subgame, see `Subgame`.
+      iterations: the number of iterations of SAPCFR+ in each subgame.
+      gadget: a name in `GADGETS`, or a `Gadget` in which the opponent does not pick its private state; "follow" by
+        default.
+      max_histories: the largest number of histories of a subgame, down to its leaves.
+      seed: the seed of the bot's random draws.
+
+    Raises:
+      ArgumentError: an argument is not as above.
+    """
+    super().__init__({}, player, seed=seed)
+    arguments.integer(player, "player", 0, 1)
+    check_leaf_values(leaf_values)
+    self._leaf_values = leaf_values
+    self._depth = arguments.positive_integer(depth, "depth")
+    self._iterations = arguments.positive_integer(iterations, "iterations")
+    self._gadget = find_gadget(gadget, can_pick=False, is_iterative=True)
+    self._max_histories = arguments.positive_integer(max_histories, "max_histories")
+
+  def __repr__(self) -> str:
+    return f"<BeliefBot of player {self._player} with leaf values>"
+
+  def _new_search(self, view: GameView) -> BeliefSearch:
+    return BeliefSearch(
+      view,
+      self._player,
+      self._leaf_values,
+      self._depth,
+      self._iterations,
+      self._gadget,
+      self._max_histories,
+    )

@@ -1,8 +1,9 @@
 """Search with a blueprint: each decision is re-solved as soon as the rest of the game is small enough to be listed.
 
-The search follows the public state from the root of the game on, in segments of one decision. Both players' ranges come
-from the blueprint. At the first decision below which at most `max_histories` histories follow, the rest of the game is
-walked, and `SubgameResolver` re-solves each decision there. Above, the player plays its blueprint.
+`BlueprintSearch` finds the subgame of a decision. `SubgameResolver` re-solves the decisions in it, each from the latest
+solution. The search follows the public state from the root of the game on, in segments of one decision. Both players'
+ranges come from the blueprint. At the first decision below which at most `max_histories` histories follow, the rest of
+the game is walked. Above, the player plays its blueprint.
 """
 
 import math
@@ -10,13 +11,20 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr.bots import PolicyReader
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.search.game_search import GameSearch, SearchOptions
+from spiel_cfr.games.openspiel.history_list import NONE
+from spiel_cfr.search.forest_tree import EvaluatedForestPolicy
+from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.history_tree import HistoryTree, tree_of
-from spiel_cfr.search.segments import Segment
-from spiel_cfr.search.subgame_resolver import SubgameResolver
+from spiel_cfr.search.listed_tree import ListedTree
+from spiel_cfr.search.search_step import search_step
+from spiel_cfr.search.segments import Segment, read_blueprint
+from spiel_cfr.search.subgame_solver import SearchOptions
 
 
 class SegmentState(NamedTuple):
@@ -31,8 +39,12 @@ class SegmentState(NamedTuple):
   state: int
 
 
-class BlueprintSearch(GameSearch):
-  """A player's search in a game whose histories are listed, with a blueprint."""
+class BlueprintSearch:
+  """A player's search in a game whose histories are listed, with a blueprint; a `GameSearch`.
+
+  Attributes:
+    view: `GameView`. The game as its walks see it.
+  """
 
   def __init__(
     self,
@@ -49,7 +61,7 @@ class BlueprintSearch(GameSearch):
       blueprint: the blueprint.
       options: the solvers of subgames, and the largest number of histories that are listed.
     """
-    super().__init__(view, player, options)
+    self.view, self._player, self._options = view, player, options
     self._blueprint = blueprint
     self._first: Segment | None = None
     # By the public state where re-solving begins, None for the root: the resolver, or the error that prevents one.
@@ -57,26 +69,28 @@ class BlueprintSearch(GameSearch):
 
   @property
   def size(self) -> int:
+    """The approximate count of numbers that the search keeps."""
     return sum(each.size for each in self._found.values() if isinstance(each, SubgameResolver))
 
   def prepare(self) -> None:
     """Walks the game, if it is small enough."""
     self._resolver_below(None, math.inf)
 
-  def policy(self, state: Any, deadline: float) -> list[tuple[int, float]]:
-    """Returns the strategy at a decision, see `GameSearch`.
+  def policy(self, state: Any) -> list[tuple[int, float]]:
+    """Returns (action, probability) for each legal action at a decision of the player.
 
     Raises:
       GameTooLargeError: too many histories follow, and the blueprint has no probabilities.
       PolicyError: the blueprint lacks an infoset to which it plays.
       UnsupportedGameError: see `HistoryTree`.
     """
+    deadline = self._options.deadline()
     resolver = self._resolver_of(state, deadline)
     if resolver is None:
       return self._blueprint.strategy(state, self._player)
     return resolver.policy(state.history(), deadline)
 
-  def _resolver_of(self, state: Any, deadline: float) -> SubgameResolver | None:
+  def _resolver_of(self, state: Any, deadline: float) -> "SubgameResolver | None":
     """Returns the resolver whose subgame contains a decision; None where the player plays the blueprint."""
     found = self._resolver_below(None, deadline)
     if isinstance(found, SubgameResolver):
@@ -123,7 +137,7 @@ class BlueprintSearch(GameSearch):
 
   def _resolver_at_decision(
     self, candidates: list[SegmentState | None], decision: Any, deadline: float
-  ) -> SubgameResolver | None:
+  ) -> "SubgameResolver | None":
     """Returns the resolver of a decision's subgame; None where the player plays the blueprint.
 
     Args:
@@ -149,7 +163,7 @@ class BlueprintSearch(GameSearch):
 
   def _resolver_below(
     self, begin: SegmentState | None, deadline: float
-  ) -> SubgameResolver | errors.SpielCFRError:
+  ) -> "SubgameResolver | errors.SpielCFRError":
     """Returns the resolver of the subgame below a public state, None for the root, or the error that prevents it."""
     if begin in self._found:
       return self._found[begin]
@@ -176,3 +190,127 @@ class BlueprintSearch(GameSearch):
       found = found.with_traceback(None)
     self._found[begin] = found
     return found
+
+
+class SubgameResolver:
+  """The subgame below a public state, and the solutions at decisions in it. Each decision is re-solved once."""
+
+  def __init__(
+    self,
+    histories: HistoryTree,
+    blueprint: PolicyReader,
+    searcher: int,
+    options: SearchOptions,
+  ) -> None:
+    """Reads the blueprint.
+
+    Args:
+      histories: the histories of the subgame.
+      blueprint: the blueprint.
+      searcher: the player who searches.
+      options: the gadgets and solvers of subgames. If the blueprint has no answer to an action of the opponent,
+        "follow" replaces the chosen gadget.
+
+    Raises:
+      PolicyError: the opponent cannot avoid an infoset of the searcher at which the blueprint has no probabilities.
+    """
+    self._tree, self._searcher, self._options = ListedTree(None, histories), searcher, options
+    self._decision_states = set(self._tree.decision_states(searcher).tolist())
+    policy, unknown = read_blueprint(histories, blueprint)
+    start = time.perf_counter()
+    unanswered = _unanswered_actions(self._tree, policy, unknown, searcher)
+    # The policy before any re-solving, and by the index of a public state: the policy after that state was re-solved.
+    self._first = EvaluatedForestPolicy(self._tree, policy, searcher, unanswered=unanswered)
+    self._solved = dict[int, EvaluatedForestPolicy]()
+    _ = self._first.counterfactual_values
+    # The time that checking margins takes, by the time of these values.
+    self._reserve = 2 * (time.perf_counter() - start)
+
+  @property
+  def size(self) -> int:
+    """The approximate count of numbers that the object keeps."""
+    histories = self._tree.histories
+    # Both players' ranges, and the opponent's values, gifts and probabilities.
+    rows = 3 * sum(len(forest.above) for forest in self._tree.forests)
+    return 12 * len(histories.parent) + (1 + len(self._solved)) * (2 * histories.num_entries + rows)
+
+  def policy(self, history: list[int], deadline: float) -> list[tuple[int, float]]:
+    """Returns the strategy at a decision of the searcher, after re-solving its earlier decisions on the path.
+
+    Args:
+      history: the moves that lead to the decision.
+      deadline: the time, by `time.perf_counter`, by which all these decisions should be re-solved.
+    """
+    histories, latest = self._tree.histories, self._first
+    path = histories.path(history)
+    indices = [int(self._tree.state_of[node]) for node in path]
+    pending = [
+      index for index in indices if index in self._decision_states and index not in self._solved
+    ]
+    for index in indices:
+      if index in pending:
+        now = time.perf_counter()
+        share = (deadline - now) / (len(pending) - pending.index(index))
+        self._resolve(index, latest, now + share - self._reserve)
+      latest = self._solved.get(index, latest)
+    span = histories.entries_of(int(histories.infoset[path[-1]]))
+    legal = np.concatenate(histories.actions)[span]
+    return list(zip(legal.tolist(), latest.policy[span].tolist(), strict=True))
+
+  def _resolve(self, index: int, before: EvaluatedForestPolicy, deadline: float) -> None:
+    """Re-solves a public state from the latest policy."""
+    gadget, solver = self._options.choose(self._num_sequences(index), deadline)
+    if before.has_unanswered(index):
+      gadget = GADGETS["follow"]
+    after, step = search_step(before, [self._tree[index]], gadget, solver)
+    # Earlier gifts were measured against values of an earlier policy, so they do not count.
+    self._solved[index] = after.with_gifts_from(step.min_depth)
+
+  def _num_sequences(self, index: int) -> int:
+    """Returns the number of sequences in the linear program of a subgame, the gadget's included."""
+    tree, result = self._tree, 0
+    for player, forest in enumerate(tree.forests):
+      inside = forest.subtree_roots(tree.rows(index, player)) != NONE
+      result += int(np.count_nonzero(inside[forest.row_of_slot[forest.infosets.slots]]))
+    return result + tree.num_private_states(index)[1 - self._searcher]
+
+
+def _unanswered_actions(
+  tree: ListedTree, policy: Float64s, unknown: Bools, searcher: int
+) -> Bools | None:
+  """Returns True at actions of the opponent to which the blueprint has no answer; None if it answers all.
+
+  An action has no answer if the searcher may afterwards come to an infoset that the blueprint does not know, whatever
+  the opponent plays.
+
+  Args:
+    tree: the public states.
+    policy: float64 (slots,). The blueprint, uniform at infosets that it does not know.
+    unknown: bool (infosets,). True at infosets that the blueprint does not know.
+    searcher: the player who searches.
+
+  Raises:
+    PolicyError: the opponent cannot avoid an unknown infoset.
+  """
+  histories, forest = tree.histories, tree.forests[1 - searcher]
+  is_reached = histories.chance * tree.reach(policy)[searcher][tree.row_of[searcher]] > 0
+  is_unknown = (histories.mover == searcher) & unknown[histories.infoset] & is_reached
+  unknown_nodes = np.flatnonzero(is_unknown)
+  if not len(unknown_nodes):
+    return None
+  unanswered = np.zeros(histories.num_entries, bool)
+  # By row of the opponent: whether an unknown infoset may follow, whatever the opponent does.
+  leads_there = np.zeros(len(forest.above), bool)
+  leads_there[tree.row_of[1 - searcher, unknown_nodes]] = True
+  for level in reversed(forest.levels):
+    leads_there[forest.above[level.passing[leads_there[level.passing]]]] = True
+    unanswered[forest.slot[level.moved[leads_there[level.moved]]]] = True
+    if len(level.slots):
+      has_no_other = np.logical_and.reduceat(unanswered[level.slots], level.starts)
+      leads_there[level.infoset_rows[has_no_other]] = True
+  if leads_there[: forest.begins[1]].any():
+    name = histories.infostate(int(histories.infoset[unknown_nodes[0]]))
+    raise errors.PolicyError(
+      f"The blueprint plays to infostate {name!r} of player {searcher}, and has no probabilities there."
+    )
+  return unanswered

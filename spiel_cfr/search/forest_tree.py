@@ -15,17 +15,18 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
-from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.search.cut_outs import PerPlayer
+from spiel_cfr.games.openspiel.history_list import CHANCE, NONE
+from spiel_cfr.search.gadget_games import PerPlayer
 from spiel_cfr.search.private_forest import PrivateForest, Values
 from spiel_cfr.search.search_tree import EvaluatedPolicy, PublicState, RangesByState, SearchTree
-
-# Bits of a mover: 1 and 2 for players 0 and 1, 4 for chance.
-_BOTH, _CHANCE = 3, 4
 
 
 class ForestTree(SearchTree):
   """All public states of a game, and both players' private states at each; `private_forest` explains rows.
+
+  A form of game defines who moves (`movers`), and its rows and slots (`rows`, `private_name`, `actions`). It defines
+  chance and payoffs twice. For the values of policies, they are maps of one player's reach probabilities
+  (`counterfactual_reach_of_rows`, `values_at_ends`). For gadget games, they are lists of pairs of rows (`end_pairs`).
 
   Attributes:
     name: str. The game's string.
@@ -88,11 +89,6 @@ class ForestTree(SearchTree):
 
   @property
   @abc.abstractmethod
-  def num_end_pairs(self) -> Int64s:
-    """The number of ends that `end_pairs` returns for each public state, shape (public states,)."""
-
-  @property
-  @abc.abstractmethod
   def movers(self) -> tuple[Int64s, Int64s]:
     """Two arrays: indices of public states, ascending, and a player who may be to move there; chance is -1.
 
@@ -111,26 +107,32 @@ class ForestTree(SearchTree):
       levels.setdefault(self.depth(index), []).append(self[index])
     return [levels[depth] for depth in sorted(levels)]
 
+  def names(self, index: int, player: int) -> list[str]:
+    if self.players(index) == (CHANCE,):
+      return []
+    return [self.private_name(player, row) for row in self.rows(index, player).tolist()]
+
   def players(self, index: int) -> tuple[int, ...]:
     indices, movers = self.movers
     begin, end = np.searchsorted(indices, [index, index + 1])
     return tuple(movers[begin:end].tolist())
 
   def natural_cut(self) -> list[PublicState]:
-    indices, movers = self.movers
-    moves = np.zeros(len(self), np.int64)
-    np.bitwise_or.at(moves, indices, 1 << (movers % 3))
-    # By public state: the bits of the players who have moved above it, and whether chance has moved after one of them.
-    acted, chance_after = [0] * len(self), [False] * len(self)
-    for index, (above, bits) in enumerate(
-      zip(self.above.tolist(), moves[self.above].tolist(), strict=True)
-    ):
+    movers: list[set[int]] = [set() for _ in range(len(self))]
+    for index, mover in zip(*(array.tolist() for array in self.movers), strict=True):
+      movers[index].add(mover)
+    # By public state: the players who have moved above it, and whether chance has moved after one of them.
+    acted, chance_after = [set[int]()] * len(self), [False] * len(self)
+    for index, above in enumerate(self.above.tolist()):
       if above != NONE:
-        acted[index] = acted[above] | bits & _BOTH
-        chance_after[index] = chance_after[above] or (bits & _CHANCE > 0 and acted[above] > 0)
-    decides = moves & _CHANCE == 0
+        acted[index] = acted[above] | movers[above] - {CHANCE}
+        chance_after[index] = chance_after[above] or (
+          CHANCE in movers[above] and acted[above] != set()
+        )
+    decides = np.array([CHANCE not in each for each in movers])
     starts = np.array(chance_after) & decides
-    return self.first_of(starts if starts.any() else (np.array(acted) == _BOTH) & decides)
+    have_both_acted = np.array([len(players) == 2 for players in acted])
+    return self.first_of(starts if starts.any() else have_both_acted & decides)
 
   @functools.cached_property
   def _preorder(self) -> tuple[Int64s, Int64s, Int64s]:

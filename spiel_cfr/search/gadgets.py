@@ -13,20 +13,42 @@ the public state. A gadget determines how the opponent comes to each of its priv
 
 If all margins are at least 0, the searcher's new strategy is at most as exploitable as its blueprint.
 
-A *counterfactual bound* is the bound times w(J). This module has the parameters of gadgets. Three modules build them:
-`gadget_moves` for subgames that are cut out as games, `poker.choice_front` for rivers, and `lookahead` for subgames
-that stop at leaves.
+A *counterfactual bound* is the bound times w(J). The *front* of a gadget is what the opponent does before the subgame:
+
+    front      its own move                the searcher gets       instead, in the part `Gadget.forced` of play
+    "deal"     none: chance deals J        nothing                 there is no such part
+    "choice"   at J, take or play on       minus the bound taken   it must play on at J, more often where r is larger
+    "pick"     pick a J                    the bound of its J      chance deals J by w and r, and the bound is paid
+
+The opponent comes to J by its own move with the factor `Entrances.free` of w(J), and without one with the factor
+`Entrances.forced`. Each kind of subgame builds a front from these two arrays and the bounds:
+
+    infoset_front.InfosetFront        infosets and leaves, for public trees that list private states
+    poker.choice_front.with_choice    boards of hands, for rivers of hold'em; not "pick"
+    lookahead.ChoiceFront             the opponent's range at the root, for subgames with leaf values; not "pick"
 """
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+
+
+class Entrances(NamedTuple):
+  """How the opponent comes to its private states J: the factors of w(J).
+
+  Attributes:
+    free: float64 (J,). The factor with which it comes to J by its own move.
+    forced: float64 (J,). The factor with which it comes to J without a move of its own; 0 if `Gadget.forced` is 0.
+  """
+
+  free: Float64s
+  forced: Float64s
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,27 +60,27 @@ class Gadget:
       chance deals J by w, and the opponent takes the bound or plays on. "pick": the opponent picks J and pays the
       bound.
     reach: True for the bound v(J) + g(J), False for v(J).
-    mixed: float. The part of play that enters J as the opponent's blueprint does. With "pick", J is dealt by w and r in
-      this part of all plays. With "choice", the opponent has to play on at J with probability `mixed` times
-      r(J) / max r.
+    forced: float. The part of play in which the opponent comes to J as its blueprint does, without a move of its own.
+      With "pick", chance deals J by w and r in this part of all plays. With "choice", the opponent must play on at J
+      with probability `forced` times r(J) / max r.
   """
 
   front: str
   reach: bool = False
-  mixed: float = 0.0
+  forced: float = 0.0
 
   def __post_init__(self) -> None:
     """Checks the arguments.
 
     Raises:
-      ArgumentError: there is no such front, `mixed` is not in [0, 1), or `reach` or `mixed` is set for the front
+      ArgumentError: there is no such front, `forced` is not in [0, 1), or `reach` or `forced` is set for the front
         "deal".
     """
     arguments.one_of(self.front, "front", ["deal", "choice", "pick"])
-    arguments.real_number(self.mixed, "mixed", 0.0, math.nextafter(1.0, 0.0))
-    if self.front == "deal" and (self.reach or self.mixed):
+    arguments.real_number(self.forced, "forced", 0.0, math.nextafter(1.0, 0.0))
+    if self.front == "deal" and (self.reach or self.forced):
       raise errors.ArgumentError(
-        "The front 'deal' has no bound: reach and mixed are for the fronts 'choice' and 'pick'."
+        "The front 'deal' has no bound: reach and forced are for the fronts 'choice' and 'pick'."
       )
 
   @property
@@ -66,37 +88,22 @@ class Gadget:
     """True if the gadget has bounds, so that margins can be checked: any front but "deal"."""
     return self.front != "deal"
 
-  def shares(self, w: Float64s, r: Float64s) -> Float64s:
-    """Returns the factor of w(J) for each way in which the opponent comes to J.
-
-    The first way is the opponent's own move. The second way is a deal by chance, or a move that the opponent has to
-    make; it exists if `mixed` is above 0.
+  def entrances(self, w: Float64s, r: Float64s) -> Entrances:
+    """Returns how the opponent comes to each J; with the front "deal", only by `free`, which is 1.
 
     Args:
       w: float64 (J,). w of each J.
-      r: float64 (J,). r of each J.
-
-    Returns:
-      float64 (ways, J). With the front "pick", the probability of J divided by w(J).
+      r: float64 (J,). r of each J. With "choice", the maximum of r is over the J with w above 0.
     """
     if self.front == "pick":
+      # The probability of each J, divided by w(J).
       weights = w * r if (w * r).sum() > 0 else w
-      ways = [np.full(len(w), 1 - self.mixed), self.mixed * weights / weights.sum()]
-      factors = [np.divide(way, w, out=np.zeros(len(w)), where=w > 0) for way in ways]
-    else:
-      forced = self.forced(w, r)
-      factors = [1 - forced, forced]
-    return np.array(factors[: 2 if self.mixed else 1])
-
-  def forced(self, w: Float64s, r: Float64s) -> Float64s:
-    """Returns the probability with which the opponent has to play on at each J, with the front "choice".
-
-    Args:
-      w: float64 (J,). w of each J. The maximum of r is over the J with w above 0.
-      r: float64 (J,). r of each J.
-    """
+      ways = np.full(len(w), 1 - self.forced), self.forced * weights / weights.sum()
+      free, forced = (np.divide(way, w, out=np.zeros(len(w)), where=w > 0) for way in ways)
+      return Entrances(free, forced)
     possible = np.where(w > 0, r, 0.0)
-    return self.mixed * possible / max(float(possible.max()), 1e-300)
+    forced = self.forced * possible / max(float(possible.max()), 1e-300)
+    return Entrances(1 - forced, forced)
 
 
 GADGETS: dict[str, Gadget] = {
@@ -113,10 +120,10 @@ GADGETS: dict[str, Gadget] = {
   # Maximizes a tenth of the smallest margin plus nine tenths of the mean margin, weighted by w r. Safe only with a
   # linear program, which adds the constraint that no margin is negative. An equilibrium of the gadget as a game may
   # accept a negative margin for a better mean.
-  "safe": Gadget("pick", reach=True, mixed=0.9),
+  "safe": Gadget("pick", reach=True, forced=0.9),
   # "resolving", except that the opponent plays on at J with probability at least 0.1 r(J) / max r. The solver therefore
   # optimizes wherever the blueprint goes. For iterative solvers: safe up to their error, so margins are checked.
-  "follow": Gadget("choice", mixed=0.1),
+  "follow": Gadget("choice", forced=0.1),
 }
 
 

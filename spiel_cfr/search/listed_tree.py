@@ -21,7 +21,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.checked_calls import TERMINAL
 from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.search.forest_cut_out import ForestCutter
+from spiel_cfr.search.forest_gadget_games import ForestGameBuilder
 from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.private_forest import PrivateForest
@@ -182,11 +182,6 @@ class ListedTree(ForestTree):
     return first[ends], second[ends], payoffs[ends]
 
   @functools.cached_property
-  def num_end_pairs(self) -> Int64s:
-    """See `ForestTree.num_end_pairs`."""
-    return np.diff(self.ends_of_game.begins)
-
-  @functools.cached_property
   def movers(self) -> tuple[Int64s, Int64s]:
     """See `ForestTree.movers`."""
     goes_on = np.flatnonzero(self.histories.mover != TERMINAL)
@@ -195,11 +190,6 @@ class ListedTree(ForestTree):
 
   def depth(self, index: int) -> int:
     return int(self.histories.length[self.histories_of[index][0]])
-
-  def names(self, index: int, player: int) -> list[str]:
-    if max(self.players(index)) < 0:
-      return []
-    return [self.private_name(player, row) for row in self.rows(index, player).tolist()]
 
   def private_name(self, player: int, row: int) -> str:
     return self.histories.information(player, int(self._first_history[player][row]))
@@ -215,9 +205,9 @@ class ListedTree(ForestTree):
     return first, second, self.histories.chance[nodes]
 
   @property
-  def cutter(self) -> ForestCutter:
-    """See `SearchTree.cutter`."""
-    return ForestCutter(self)
+  def builder(self) -> ForestGameBuilder:
+    """See `SearchTree.builder`."""
+    return ForestGameBuilder(self)
 
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the public state of a state of OpenSpiel.

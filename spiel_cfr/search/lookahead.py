@@ -17,9 +17,9 @@ import scipy  # its `sparse` is imported when it is used
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
-from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.search.cut_outs import PerPlayer
+from spiel_cfr.games.openspiel.history_list import CHANCE
 from spiel_cfr.search.forest_tree import ForestTree, forest_of
+from spiel_cfr.search.gadget_games import PerPlayer
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.lookahead_sequences import LookaheadSequences
 from spiel_cfr.search.search_tree import PublicState, SearchTree
@@ -41,13 +41,15 @@ def check_leaf_values(leaf_values: Any) -> None:
     )
 
 
-class ChoiceGadget(NamedTuple):
-  """The gadget in front of a subgame: at each private state, the opponent takes its bound or plays on.
+class ChoiceFront(NamedTuple):
+  """The front of a subgame: at each private state, the opponent takes its bound or plays on.
+
+  `gadgets` lists the other two forms of fronts. Regrets of the choice determine the opponent's range at the root.
 
   Attributes:
     searcher: int. The player whose strategy is re-solved.
     bounds: float64 (the opponent's private states, columns). The opponent's counterfactual value of taking the bound.
-    forced: float64 (the opponent's private states, columns). The probability with which the opponent has to play on.
+    forced: float64 (the opponent's private states, columns). The probability with which the opponent must play on.
   """
 
   searcher: int
@@ -55,7 +57,7 @@ class ChoiceGadget(NamedTuple):
   forced: Float64s
 
   @classmethod
-  def in_front(
+  def of_gadget(
     cls,
     tree: SearchTree,
     index: int,
@@ -63,8 +65,8 @@ class ChoiceGadget(NamedTuple):
     ranges: PerPlayer,
     gadget: Gadget,
     bounds: Float64s,
-  ) -> "ChoiceGadget | None":
-    """Returns the gadget in front of a subgame, with one column; None if the gadget has no bounds.
+  ) -> "ChoiceFront | None":
+    """Returns the front of a subgame, with one column; None if the gadget has no bounds.
 
     Args:
       tree: the public states.
@@ -78,7 +80,8 @@ class ChoiceGadget(NamedTuple):
       return None
     opponent = 1 - searcher
     w = tree.counterfactual_reach(index, opponent, ranges[searcher])
-    return cls(searcher, bounds[:, None], gadget.forced(w, ranges[opponent])[:, None])
+    forced = gadget.entrances(w, ranges[opponent]).forced
+    return cls(searcher, bounds[:, None], forced[:, None])
 
 
 class LookaheadSolution(NamedTuple):
@@ -160,28 +163,28 @@ class _PlayerIterates:
 
 
 class _ChoiceRegrets:
-  """The opponent's strategy in a `ChoiceGadget`, by the regrets of SAPCFR+.
+  """The opponent's strategy in a `ChoiceFront`, by the regrets of SAPCFR+.
 
   Attributes:
     player: int. The opponent.
   """
 
-  def __init__(self, gadget: ChoiceGadget) -> None:
+  def __init__(self, front: ChoiceFront) -> None:
     """Begins with regrets of 0."""
-    self.player, self._gadget = 1 - gadget.searcher, gadget
-    self._regrets = _Regrets(2, *gadget.bounds.shape)
-    self._plays_on = np.zeros_like(gadget.bounds)
+    self.player, self._front = 1 - front.searcher, front
+    self._regrets = _Regrets(2, *front.bounds.shape)
+    self._plays_on = np.zeros_like(front.bounds)
 
   def range(self) -> Float64s:
     """Returns the opponent's range behind the choice in the next iteration."""
     plays_on, takes = self._regrets.weights()
     total = plays_on + takes
     self._plays_on = np.where(total > 0, plays_on / np.where(total > 0, total, 1.0), 0.5)
-    return self._gadget.forced + (1 - self._gadget.forced) * self._plays_on
+    return self._front.forced + (1 - self._front.forced) * self._plays_on
 
   def update(self, values: Float64s) -> None:
     """Updates the regrets with the counterfactual values of playing on."""
-    bounds = self._gadget.bounds
+    bounds = self._front.bounds
     mean = self._plays_on * values + (1 - self._plays_on) * bounds
     self._regrets.update(np.stack([values - mean, bounds - mean]))
 
@@ -263,7 +266,7 @@ class Lookahead:
     ranges: PerPlayer,
     leaf_values: LeafValues,
     iterations: int,
-    gadget: ChoiceGadget | None = None,
+    front: ChoiceFront | None = None,
     drawn_iterations: Int64s | None = None,
   ) -> LookaheadSolution:
     """Solves the subgame for pairs of ranges.
@@ -275,7 +278,7 @@ class Lookahead:
       ranges: by player, float64 (private states, columns). The ranges, in the order of `private_states`.
       leaf_values: the values at the leaves.
       iterations: the number of iterations.
-      gadget: the gadget in front; None without a gadget.
+      front: the front of the subgame; None without one.
       drawn_iterations: int64 (columns,). For each column, the iteration whose ranges at the leaves become
         `drawn_ranges`; the last by default.
 
@@ -290,7 +293,7 @@ class Lookahead:
     sums_of_ranges, sums_of_values, drawn = np.zeros((3, *self._sequence_before.shape, columns))
     if drawn_iterations is None:
       drawn_iterations = np.full(columns, iterations)
-    choice = None if gadget is None else _ChoiceRegrets(gadget)
+    choice = None if front is None else _ChoiceRegrets(front)
     for iteration in range(1, iterations + 1):
       weight = iteration**2
       if choice is not None:
@@ -361,18 +364,18 @@ class Lookahead:
 def _region(tree: ForestTree, root: int, depth: int) -> tuple[Int64s, list[int]]:
   """Returns the indices of the public states above the leaves, the root first, and the indices of the leaves."""
   inside, leaves, level = list[int](), list[int](), np.array([root])
-  # The least depth at which a decision is a leaf; `NONE` until the first decision is found.
-  leaf_depth = NONE
+  # The least depth at which a decision is a leaf; None until the first decision is found.
+  leaf_depth: int | None = None
   while len(level):
     movers = {index: tree.players(index) for index in level.tolist()}
-    if leaf_depth == NONE:
-      depths = [tree.depth(index) for index, who in movers.items() if max(who) >= 0]
-      leaf_depth = min(depths) + depth if depths else NONE
+    if leaf_depth is None:
+      depths = [tree.depth(index) for index, who in movers.items() if who != (CHANCE,)]
+      leaf_depth = min(depths) + depth if depths else None
     goes_on = []
     for index, who in movers.items():
-      if leaf_depth == NONE or tree.depth(index) < leaf_depth or max(who) < 0:
+      if who == (CHANCE,) or leaf_depth is None or tree.depth(index) < leaf_depth:
         goes_on.append(index)
-      elif min(who) < 0:
+      elif CHANCE in who:
         raise errors.UnsupportedGameError(
           f"At {PublicState(tree, index)!r} either chance or a player may be to move, so search cannot stop there. "
           "Give another depth, or no leaf_values."

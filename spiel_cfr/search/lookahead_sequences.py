@@ -58,9 +58,11 @@ class LookaheadSequences:
     self._infosets = infosets = SubforestInfosets(forest, self._root_of_row, ends)
     self.slots, self.num_roots = infosets.slots, len(roots)
     self.size = len(roots) + len(infosets.slots)
-    cuts = np.searchsorted(infosets.rows, forest.begins)
+    firsts = np.searchsorted(infosets.rows, forest.begins)
     self.levels = [
-      self._level(*cut) for cut in itertools.pairwise(cuts.tolist()) if cut[0] < cut[1]
+      self._level(first, last)
+      for first, last in itertools.pairwise(firsts.tolist())
+      if first < last
     ]
 
   def before(self, rows: Int64s) -> Int64s:

@@ -19,7 +19,7 @@ from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import HandTree, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.search.cut_outs import PerPlayer
+from spiel_cfr.search.gadget_games import PerPlayer
 
 
 class RiverGame(PublicTreeGame):
@@ -43,7 +43,7 @@ class RiverGame(PublicTreeGame):
     weights: PerPlayer,
     chooser: int | None = None,
     bounds: Float64s | None = None,
-    dealt: Float64s | None = None,
+    forced: Float64s | None = None,
   ) -> None:
     """Makes the game of a river.
 
@@ -55,7 +55,7 @@ class RiverGame(PublicTreeGame):
       weights: by player, float64 (hands,). The factors of the probabilities of hands.
       chooser: the player who takes its bound or plays on; None without a choice.
       bounds: float64 (hands,). The chooser's payoff with each hand if it takes the bound; 0 by default.
-      dealt: float64 (hands,). The share of each hand that has no choice and plays on; 0 by default.
+      forced: float64 (hands,). The probability with which each hand must play on; 0 by default.
     """
     self._whole, self._board, self._first_in_whole, self._nodes = whole, board, first, nodes
     deal, there = whole.tree.deal, whole.tree.boards[board]
@@ -73,7 +73,7 @@ class RiverGame(PublicTreeGame):
     tree, self._first = hand_tree(own_deal, list(nodes), [here]), 0
     if chooser is not None:
       payoffs = np.zeros_like(reaches[chooser]) if bounds is None else bounds
-      tree = with_choice(tree, chooser, payoffs, dealt)
+      tree = with_choice(tree, chooser, payoffs, forced)
       self._first = NUM_CHOICE_NODES
     facts = dataclasses.replace(
       whole.facts,

@@ -21,12 +21,11 @@ from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import Deal, find_deal, public_moves
 from spiel_cfr.poker.hand_tree import TERMINALS, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.search.cut_outs import PerPlayer
+from spiel_cfr.search.gadget_games import PerPlayer
 from spiel_cfr.search.gadgets import GADGETS, Gadget
-from spiel_cfr.search.game_search import GameSearch, SearchOptions
 from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import search_step
-from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe
+from spiel_cfr.search.subgame_solver import SearchOptions, SubgameSolver, solve_unsafe
 
 # The number of random deals that are played in OpenSpiel, to check the vector form of a river.
 _CHECKED_DEALS = 200
@@ -63,11 +62,14 @@ class RiverSolution(NamedTuple):
     return list(zip(actions, probabilities.tolist(), strict=True))
 
 
-class RiverSearch(GameSearch):
-  """A player's search in poker over vectors of hands. It plays the blueprint before the last public card.
+class RiverSearch:
+  """A player's search in poker over vectors of hands; a `GameSearch`.
 
-  A river is solved at the player's first decision there, and the solution is kept for later plays: two solutions of one
-  river together may be unsafe.
+  Before the last public card, the player plays the blueprint. A river is solved at the player's first decision there.
+  The solution is kept for later plays: two solutions of one river together may be unsafe.
+
+  Attributes:
+    view: `GameView`. The game as its walks see it.
   """
 
   def __init__(
@@ -78,13 +80,14 @@ class RiverSearch(GameSearch):
     options: SearchOptions,
   ) -> None:
     """Takes the game and the blueprint; the arguments are those of `BlueprintSearch`."""
-    super().__init__(view, player, options)
+    self.view, self._player, self._options = view, player, options
     self._blueprint = blueprint
     # By the moves that lead to a river: its solution, or the error that prevents one.
     self._found: dict[tuple[int, ...], RiverSolution | errors.GameError] = {}
 
   @property
   def size(self) -> int:
+    """The approximate count of numbers that the search keeps."""
     return sum(
       len(each.strategy) for each in self._found.values() if isinstance(each, RiverSolution)
     )
@@ -92,13 +95,13 @@ class RiverSearch(GameSearch):
   def prepare(self) -> None:
     """Does nothing: rivers are solved when they are played."""
 
-  def policy(self, state: Any, deadline: float) -> list[tuple[int, float]]:
-    """Returns the strategy at a decision, see `GameSearch`.
+  def policy(self, state: Any) -> list[tuple[int, float]]:
+    """Returns (action, probability) for each legal action at a decision of the player.
 
     Raises:
       GameTooLargeError: the river cannot be searched, and the blueprint has no probabilities.
     """
-    problem = "public cards are still to be dealt"
+    deadline, problem = self._options.deadline(), "public cards are still to be dealt"
     moves = public_moves(self.view, state)
     if moves is not None:
       solution = self._solution(*moves, deadline)

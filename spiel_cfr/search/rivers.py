@@ -1,8 +1,8 @@
 """Public trees over vectors of hands: the rivers of a poker game.
 
 A river is the public state after the last public card. Its private states are the hands that its board allows. Its
-subgame is a poker game in vector form. A gadget is a choice of the opponent in front of that game, see
-`poker.choice_front`.
+subgame is a poker game in vector form. `poker.choice_front` puts a gadget in front of
+that game.
 """
 
 import functools
@@ -25,7 +25,7 @@ from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.hand_tree import TERMINALS, first_deal
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
-from spiel_cfr.search.cut_outs import CutOut, Cutter, PerPlayer, Start
+from spiel_cfr.search.gadget_games import GadgetGame, GadgetGameBuilder, PerPlayer, Start
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.river_game import RiverGame, counterfactual_reach
 from spiel_cfr.search.search_tree import EvaluatedPolicy, PublicState, RangesByState, SearchTree
@@ -177,11 +177,11 @@ class RiverTree(SearchTree):
     weights: PerPlayer,
     chooser: int | None = None,
     bounds: Float64s | None = None,
-    dealt: Float64s | None = None,
+    forced: Float64s | None = None,
   ) -> RiverGame:
     """Returns the game of a river, given its index; the other arguments are those of `RiverGame`."""
     board, first = self.board_and_node[index]
-    return RiverGame(self.game, board, first, self.betting[first], weights, chooser, bounds, dealt)
+    return RiverGame(self.game, board, first, self.betting[first], weights, chooser, bounds, forced)
 
   def evaluated(
     self, policy: Float64s, searcher: int, given_ranges: RangesByState | None = None
@@ -189,15 +189,15 @@ class RiverTree(SearchTree):
     return EvaluatedRiverPolicy(self, policy, searcher, given_ranges)
 
   @property
-  def cutter(self) -> "RiverCutter":
-    """See `SearchTree.cutter`."""
-    return RiverCutter(self)
+  def builder(self) -> "RiverGameBuilder":
+    """See `SearchTree.builder`."""
+    return RiverGameBuilder(self)
 
   def __repr__(self) -> str:
     return f"<RiverTree of {self.game.name}: {len(self):,} rivers>"
 
 
-class RiverCutter(Cutter):
+class RiverGameBuilder(GadgetGameBuilder):
   """Makes games of rivers. Each game has a single river, whose bounds do not count gifts."""
 
   def __init__(self, tree: RiverTree) -> None:
@@ -208,7 +208,7 @@ class RiverCutter(Cutter):
     for start in starts:
       yield [start]
 
-  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+  def build(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> GadgetGame:
     """Returns the subgame of a single river.
 
     Raises:
@@ -218,19 +218,18 @@ class RiverCutter(Cutter):
     if gadget.reach:
       raise errors.ArgumentError(
         "Over vectors of hands bounds are v(J), without gifts: give the gadget 'unsafe', 'resolving' or 'follow', or a "
-        "Gadget('choice', mixed=...)."
+        "Gadget('choice', forced=...)."
       )
     (start,) = starts
     opponent = 1 - start.searcher
-    shares = gadget.shares(start.w, start.r)
-    dealt = shares[1] if len(shares) > 1 else None
+    forced = gadget.entrances(start.w, start.r).forced if gadget.forced else None
     chooser = opponent if gadget.has_bounds else None
-    river = self._tree.river_game(start.index, start.weights, chooser, start.bound, dealt)
+    river = self._tree.river_game(start.index, start.weights, chooser, start.bound, forced)
     none = np.zeros(0, np.int64), np.zeros(0, np.int64)
     first, second = (
       none if player == chooser else river.action_sequences(player) for player in PLAYERS
     )
-    return CutOut(
+    return GadgetGame(
       river,
       start.searcher,
       (first[0], second[0]),

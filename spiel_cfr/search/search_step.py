@@ -13,11 +13,10 @@ from typing import NamedTuple, TypeVar
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.search.cut_outs import Start
+from spiel_cfr.search.gadget_games import Start
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.search_tree import TOLERANCE, EvaluatedPolicy, PublicState
-from spiel_cfr.search.subgame_solver import SubgameSolver
-from spiel_cfr.search.subgame_starts import start_from_policy
+from spiel_cfr.search.subgame_solver import SubgameSolver, start_from_policy
 
 AnyEvaluated = TypeVar("AnyEvaluated", bound=EvaluatedPolicy)
 
@@ -105,14 +104,14 @@ def search_step(
 
   solved: list[_SolvedSubgame] = []
   policy, unsolved = before.policy.copy(), 0
-  for batch in tree.cutter.batches(starts(), alone=solver.is_linear_program):
-    cut = tree.cutter.cut_out(batch, gadget, program=solver.is_linear_program)
+  for batch in tree.builder.batches(starts(), alone=solver.is_linear_program):
+    gadget_game = tree.builder.build(batch, gadget, program=solver.is_linear_program)
     try:
-      cut.write(solver.solve(cut), policy, before.searcher)
+      gadget_game.write(solver.solve(gadget_game), policy, before.searcher)
     except errors.NoSolutionError:
       unsolved += len(batch)
     else:
-      solved += map(_SolvedSubgame, batch, cut.slots_by_subgame(len(batch)))
+      solved += map(_SolvedSubgame, batch, gadget_game.slots_by_subgame(len(batch)))
   # The policy may have no answer to an action of the opponent that leads to a public state or follows it. The new
   # strategies answer it. But then the opponent's value may exceed the bounds, so margins may be negative, and the step
   # refuses no strategy.

@@ -2,8 +2,8 @@
 
 `SearchTree` lists the public states of a game: all of them, or the rivers of hold'em. `PublicState` is a view of one of
 them. A tree makes two other objects: an `EvaluatedPolicy`, with the ranges of a policy and the opponent's values, and a
-`Cutter`, which makes games of subgames. At a public state, each player has a list of private states, and two arrays
-over it:
+`GadgetGameBuilder`, which makes games of subgames. At a public state, each player has a list of private states, and two
+arrays over it:
 
     ranges                  the probability that the player plays to each private state
     counterfactual values   expected payoffs, times the probability that chance and the other player lead there
@@ -27,7 +27,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
-from spiel_cfr.search.cut_outs import Cutter, PerPlayer, Start
+from spiel_cfr.search.gadget_games import GadgetGameBuilder, PerPlayer, Start
 
 # Margins may be negative by this fraction of the largest payoff, because solutions of linear programs have errors.
 TOLERANCE = 1e-9
@@ -95,12 +95,8 @@ class PublicState:
     return np.asarray(chance * ranges[0][first] * ranges[1][second])
 
   def ranges(self, policy: AnyPolicy) -> PerPlayer:
-    """Returns the probability that each player plays to each of its private states: the ranges of a `Subgame`.
-
-    Each call evaluates the whole game. `tree.evaluated(tree.policy_array(policy), 0)` evaluates it once, and its
-    `ranges` takes the index of each public state.
-    """
-    return self.tree.evaluated(self.tree.policy_array(policy), 0).ranges(self.index)
+    """Returns the probability that each player plays to each of its private states: the ranges of a `Subgame`."""
+    return self.tree.played(policy, 0).ranges(self.index)
 
   def beliefs(self, policy: AnyPolicy, player: int) -> dict[str, float]:
     """Returns the probability of each private state of a player under a policy of both, given this public state.
@@ -138,8 +134,7 @@ class PublicState:
     self, policy: AnyPolicy, player: int
   ) -> tuple[Float64s, Float64s, Float64s]:
     """Returns a player's range, counterfactual reach probabilities and counterfactual values at the public state."""
-    arguments.integer(player, "player", 0, 1)
-    evaluated = self.tree.evaluated(self.tree.policy_array(policy), 1 - player).played_by(player)
+    evaluated = self.tree.played(policy, arguments.integer(player, "player", 0, 1))
     ranges = evaluated.ranges(self.index)
     reach = self.tree.counterfactual_reach(self.index, player, ranges[1 - player])
     return ranges[player], reach, evaluated.values(self.index)
@@ -355,10 +350,29 @@ class SearchTree(Sequence[PublicState]):
       given_ranges: ranges at some public states, which replace the ranges of the policy there.
     """
 
+  @functools.cached_property
+  def _played(self) -> dict[int, EvaluatedPolicy]:
+    """By player: the latest result of `played`."""
+    return {}
+
+  def played(self, policy: AnyPolicy, player: int) -> EvaluatedPolicy:
+    """Returns a policy with its ranges and the values of a player who plays it.
+
+    The latest result is kept, so that all public states can be asked about one policy.
+
+    Raises:
+      PolicyError: the policy is not one for this game.
+    """
+    array, latest = self.policy_array(policy), self._played.get(player)
+    if latest is None or not np.array_equal(latest.policy, array):
+      # The array may be the caller's, who may change it.
+      latest = self._played[player] = self.evaluated(array.copy(), 1 - player).played_by(player)
+    return latest
+
   @property
   @abc.abstractmethod
-  def cutter(self) -> Cutter:
-    """Makes games of subgames of this tree."""
+  def builder(self) -> GadgetGameBuilder:
+    """Makes the gadget games of this tree."""
 
   def first_of(self, marked: Bools) -> list[PublicState]:
     """Returns the first marked public state on each path from the root; `marked` has shape (public states,)."""

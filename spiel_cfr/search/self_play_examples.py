@@ -16,7 +16,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
-from spiel_cfr.search.cut_outs import PerPlayer
+from spiel_cfr.search.gadget_games import PerPlayer
 from spiel_cfr.search.lookahead import (
   LeafValues,
   LookaheadSolution,

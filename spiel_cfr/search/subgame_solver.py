@@ -1,4 +1,8 @@
-"""Solvers of subgames that were cut out as games: linear programs, and iterative solvers with a deadline."""
+"""Solving subgames from ranges: their beginnings, and the solvers of their gadget games.
+
+`start_from_ranges` and `start_from_policy` make the beginning of a subgame. A `SubgameSolver` solves gadget games by
+linear programs, or by iterations until a deadline. `SearchOptions` chooses the solver and gadget of a bot's subgame.
+"""
 
 import dataclasses
 import itertools
@@ -15,14 +19,87 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.evaluation.linear_program import Method, solve_lp, solve_program
 from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.search.cut_outs import Bonus, CutOut
-from spiel_cfr.search.gadgets import GADGETS
-from spiel_cfr.search.search_tree import RangesByState, SearchTree
-from spiel_cfr.search.subgame_starts import start_from_ranges
+from spiel_cfr.search.gadget_games import Bonus, GadgetGame, PerPlayer, Start
+from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
+from spiel_cfr.search.search_tree import EvaluatedPolicy, RangesByState, SearchTree
 
 # HiGHS treats coefficients below _SMALLEST as 0. If payoffs times probabilities are that small, safe strategies could
 # seem unsafe, and unsafe ones safe. The payoffs of these programs are therefore multiplied by _FACTOR.
 _SMALLEST, _FACTOR = 1e-9, 1e4
+# The largest number of sequences of a bot's linear program, the gadget's included. Larger subgames use iterations.
+_LP_SEQUENCES = 5000
+# A bot's iterative solver, unless the caller names one.
+_SOLVER = "dcfr"
+# The largest number of a bot's iterations, without and with a limit of seconds.
+_ITERATIONS, _MOST_ITERATIONS = 1000, 1 << 30
+# A subgame omits private states whose probability is below this part of the largest one, because counterfactual bounds
+# are divided by the probability.
+_UNLIKELY = 1e-12
+
+
+def start_from_policy(evaluated: EvaluatedPolicy, index: int, gadget: Gadget) -> Start | None:
+  """Returns the beginning of the subgame at a public state; None if its probability is 0.
+
+  The ranges are those of a policy. The bounds are the values of the opponent's best response to it.
+
+  Args:
+    evaluated: the policy.
+    index: the index of the public state.
+    gadget: the gadget.
+  """
+  ranges = evaluated.ranges(index)
+  bound = np.zeros(len(ranges[1 - evaluated.searcher]))
+  if gadget.has_bounds:
+    bound += evaluated.expected_payoffs(index)
+  if gadget.reach:
+    bound += evaluated.gifts(index)
+  return start_from_ranges(evaluated.tree, index, ranges, evaluated.searcher, gadget, bound)
+
+
+def start_from_ranges(
+  tree: SearchTree,
+  index: int,
+  ranges: PerPlayer,
+  searcher: int,
+  gadget: Gadget,
+  bound: Float64s,
+) -> Start | None:
+  """Returns the beginning of the subgame at a public state; None if its probability is 0.
+
+  Args:
+    tree: the public states.
+    index: the index of the public state.
+    ranges: by player, float64 (private states,). Both players' ranges.
+    searcher: the player whose strategy is re-solved.
+    gadget: the gadget. If it has bounds, the opponent's range determines only `Start.r`.
+    bound: float64 (J,). The largest expected payoff that the opponent may have at each J.
+  """
+  searcher_range, opponent_range = (
+    np.where(range_ > _UNLIKELY * range_.max(), range_, 0.0)
+    for range_ in _searcher_first(ranges, searcher)
+  )
+  opponent_weights = np.ones_like(opponent_range) if gadget.has_bounds else opponent_range
+  w = tree.counterfactual_reach(index, 1 - searcher, searcher_range)
+  reach = w * opponent_weights
+  is_likely = reach > _UNLIKELY * reach.max()
+  if not is_likely.any():
+    return None
+  total = reach[is_likely].sum()
+  weights = (searcher_range / total, np.where(is_likely, opponent_weights, 0.0))
+  return Start(
+    index,
+    searcher,
+    _searcher_first(weights, searcher),
+    float(total),
+    np.where(is_likely, w / total, 0.0),
+    ranges[1 - searcher],
+    bound,
+  )
+
+
+def _searcher_first(pair: PerPlayer, searcher: int) -> PerPlayer:
+  """Returns a pair with the searcher's array first. Applied twice, it returns the original order."""
+  return pair if searcher == 0 else pair[::-1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,15 +121,15 @@ class SubgameSolver:
     """True if a linear program solves the subgames exactly."""
     return self.name == "lp"
 
-  def solve(self, cut: CutOut) -> Float64s:
+  def solve(self, gadget_game: GadgetGame) -> Float64s:
     """Returns the searcher's strategy behind a gadget in sequence form, shape (sequences of the subgame,).
 
     Raises:
       NoSolutionError: the linear program could not be solved.
     """
     if self.is_linear_program:
-      return maximin_strategy(cut)
-    return self._average(cut.game)
+      return maximin_strategy(gadget_game)
+    return self._average(gadget_game.game)
 
   def equilibrium(self, game: CompiledGame) -> Float64s:
     """Returns both players' strategies in a game in sequence form, shape (sequences,).
@@ -84,13 +161,66 @@ class SubgameSolver:
       count = max(1, min(2 * count, int(fits), left))
 
 
+@dataclasses.dataclass(frozen=True)
+class SearchOptions:
+  """Options of a bot with a blueprint: how its subgames are solved, and how large they may be.
+
+  Attributes:
+    gadget: the gadget; None for the default of each solver.
+    solver: a name in `catalogue.SOLVERS`, which solves all subgames; None for linear programs where they are possible,
+      and otherwise "dcfr".
+    iterations: the largest number of iterations; None for the default.
+    seconds: the time for a decision; infinity without a limit.
+    max_histories: the largest number of histories of a subgame.
+  """
+
+  gadget: Gadget | None
+  solver: str | None
+  iterations: int | None
+  seconds: float
+  max_histories: int
+
+  def deadline(self) -> float:
+    """Returns the time, by `time.perf_counter`, by which a decision that begins now should be made."""
+    return time.perf_counter() + self.seconds
+
+  def gadget_for(self, *, can_pick: bool = True, is_iterative: bool = False) -> Gadget:
+    """Returns the gadget of a subgame; the default replaces a gadget that the subgame cannot have.
+
+    Args:
+      can_pick: see `find_gadget`.
+      is_iterative: see `find_gadget`.
+    """
+    is_possible = self.gadget is None or can_pick or self.gadget.front != "pick"
+    gadget = self.gadget if is_possible else None
+    return find_gadget(gadget, can_pick=can_pick, is_iterative=is_iterative)
+
+  def iterative_solver(self, deadline: float) -> SubgameSolver:
+    """Returns a solver that iterates until a deadline, by `time.perf_counter`."""
+    most = _ITERATIONS if self.seconds == math.inf else _MOST_ITERATIONS
+    return SubgameSolver(self.solver or _SOLVER, self.iterations or most, deadline)
+
+  def choose(self, num_sequences: int, deadline: float) -> tuple[Gadget, SubgameSolver]:
+    """Returns the gadget and the solver of a subgame.
+
+    Args:
+      num_sequences: the number of sequences of the subgame's linear program.
+      deadline: the time, by `time.perf_counter`, at which iterations stop.
+    """
+    solver = self.iterative_solver(deadline)
+    is_default = self.solver is None and self.iterations is None and self.seconds == math.inf
+    if is_default and num_sequences <= _LP_SEQUENCES:
+      solver = SubgameSolver("lp")
+    return self.gadget_for(is_iterative=not solver.is_linear_program), solver
+
+
 def solve_unsafe(
   tree: SearchTree,
   ranges: RangesByState,
   solver: SubgameSolver,
   policy: Float64s,
   searcher: int = 0,
-) -> CutOut | None:
+) -> GadgetGame | None:
   """Solves subgames for both players from their ranges, without bounds, and writes both strategies into a policy.
 
   Subgames with probability 0 are left out.
@@ -100,7 +230,7 @@ def solve_unsafe(
     ranges: by the index of a public state, both players' ranges there. No public state is below another.
     solver: the solver.
     policy: float64 (slots,). The policy to write to.
-    searcher: `CutOut.searcher`, which changes the solution only by rounding.
+    searcher: `GadgetGame.searcher`, which changes the solution only by rounding.
 
   Returns:
     The subgames as one game; None if all have probability 0.
@@ -116,14 +246,14 @@ def solve_unsafe(
   possible = [start for start in starts if start is not None]
   if not possible:
     return None
-  cut = tree.cutter.cut_out(possible, unsafe)
-  solution = solver.equilibrium(cut.game)
+  gadget_game = tree.builder.build(possible, unsafe)
+  solution = solver.equilibrium(gadget_game.game)
   for player in (0, 1):
-    cut.write(solution, policy, player)
-  return cut
+    gadget_game.write(solution, policy, player)
+  return gadget_game
 
 
-def maximin_strategy(cut: CutOut) -> Float64s:
+def maximin_strategy(gadget_game: GadgetGame) -> Float64s:
   """Returns the searcher's strategy that maximizes its guaranteed payoff plus the bonus, by a linear program.
 
   `evaluation.linear_program` describes the program.
@@ -134,14 +264,14 @@ def maximin_strategy(cut: CutOut) -> Float64s:
   Raises:
     NoSolutionError: HiGHS fails, or no strategy satisfies the constraints of the bonus.
   """
-  game, player = cut.game, cut.searcher
+  game, player = gadget_game.game, gadget_game.searcher
   payoffs = payoff_matrix(game, player) / (max(map(abs, game.payoff_range)) or 1.0)
   own_constraints, constraints = (constraint_matrix(game, who) for who in (player, 1 - player))
   payoffs = payoffs.T if player else payoffs
   lowest: Float64s | None = None
-  if cut.bonus is not None:
+  if gadget_game.bonus is not None:
     columns = sequences(game, 1 - player)
-    payoffs, constraints, lowest = _with_bonus(payoffs, constraints, columns, cut.bonus)
+    payoffs, constraints, lowest = _with_bonus(payoffs, constraints, columns, gadget_game.bonus)
   numbers = np.abs(payoffs.data[payoffs.data != 0])
   factors = (1.0, _FACTOR) if numbers.min(initial=1.0) >= _SMALLEST else (_FACTOR, 1.0)
   methods: tuple[Method, ...] = ("simplex", "interior")

@@ -23,12 +23,11 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
-from spiel_cfr.search.cut_outs import PerPlayer, Start
+from spiel_cfr.search.gadget_games import PerPlayer, Start
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.lookahead import ChoiceGadget, LeafValues, Lookahead, check_leaf_values
+from spiel_cfr.search.lookahead import ChoiceFront, LeafValues, Lookahead, check_leaf_values
 from spiel_cfr.search.search_tree import PublicState
-from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe
-from spiel_cfr.search.subgame_starts import start_from_ranges
+from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe, start_from_ranges
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -208,7 +207,7 @@ class Subgame:
         f"{self!r} stops at leaf values, so it is not a game: call solve, or leave out leaf_values and depth."
       )
     gadget = self._gadget(is_iterative=False)
-    return self._tree.cutter.cut_out([self._start(gadget)], gadget).game
+    return self._tree.builder.build([self._start(gadget)], gadget).game
 
   def solve(self, solver: str | None = None, iterations: int = 1000) -> SubgameSolution:
     """Solves the subgame. Margins are not checked; `resolve` and the bots check them.
@@ -237,9 +236,9 @@ class Subgame:
     gadget, policy = self._gadget(is_iterative=solver != "lp"), tree.uniform()
     start = self._start(gadget)
     if gadget.has_bounds:
-      cut = tree.cutter.cut_out([start], gadget, program=subgame_solver.is_linear_program)
-      cut.write(subgame_solver.solve(cut), policy, self._searcher)
-      inside = cut.slots[self._searcher]
+      gadget_game = tree.builder.build([start], gadget, program=subgame_solver.is_linear_program)
+      gadget_game.write(subgame_solver.solve(gadget_game), policy, self._searcher)
+      inside = gadget_game.slots[self._searcher]
     else:
       ranges = {self.public_state.index: self.ranges}
       both = solve_unsafe(tree, ranges, subgame_solver, policy, self._searcher)
@@ -256,13 +255,13 @@ class Subgame:
     gadget = self._gadget(is_iterative=True)
     # These bounds are not clipped: the gadget pays them as they are, and they are not divided by w.
     bounds = self._bound_values + (self._gifts if gadget.reach else 0)
-    choice = ChoiceGadget.in_front(
+    front = ChoiceFront.of_gadget(
       self._tree, self.public_state.index, searcher, self.ranges, gadget, bounds
     )
     columns = self.ranges[0][:, None], self.ranges[1][:, None]
-    solution = lookahead.solve(columns, leaf_values, iterations, choice)
+    solution = lookahead.solve(columns, leaf_values, iterations, front)
     strategies = np.full_like(self._tree.uniform(), np.nan)
-    for player in (0, 1) if choice is None else (searcher,):
+    for player in (0, 1) if front is None else (searcher,):
       strategies[lookahead.sequences[player].slots] = solution.strategies[player][:, 0]
     values = solution.values[0][:, 0], solution.values[1][:, 0]
     return SubgameSolution(self._tree.behavioral_form(strategies), values)

@@ -17,7 +17,7 @@ from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.checked_calls import CHANCE
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.vector.vector_game import VectorGame
-from spiel_cfr.search.forest_cut_out import ForestCutter
+from spiel_cfr.search.forest_gadget_games import ForestGameBuilder
 from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.private_forest import PrivateForest
 from spiel_cfr.search.search_tree import PublicState
@@ -142,14 +142,6 @@ class VectorTree(ForestTree):
     return first_rows[0] + first, first_rows[1] + second, payoffs
 
   @functools.cached_property
-  def num_end_pairs(self) -> Int64s:
-    """See `ForestTree.num_end_pairs`."""
-    tree = self.game.tree
-    pairs = np.count_nonzero(self.chances, axis=(1, 2))[tree.kind]
-    ends = np.bincount(tree.node_of_edge[tree.child < 0], minlength=tree.num_nodes)
-    return np.asarray(pairs * ends)
-
-  @functools.cached_property
   def _ends_by_matrix(self) -> list[Int64s]:
     """For each matrix of payoffs, the edges that end the game with it."""
     tree = self.game.tree
@@ -166,12 +158,6 @@ class VectorTree(ForestTree):
 
   def depth(self, index: int) -> int:
     return self.first_length + int(self.depth_of_node[index])
-
-  def names(self, index: int, player: int) -> list[str]:
-    if self.game.tree.player[index] == CHANCE:
-      return []
-    rows = self.rows(index, player).tolist()
-    return [self.private_name(player, row) for row in rows]
 
   def private_name(self, player: int, row: int) -> str:
     tree = self.game.tree
@@ -211,9 +197,9 @@ class VectorTree(ForestTree):
     return first, second, weights[is_possible]
 
   @property
-  def cutter(self) -> ForestCutter:
-    """See `SearchTree.cutter`."""
-    return ForestCutter(self)
+  def builder(self) -> ForestGameBuilder:
+    """See `SearchTree.builder`."""
+    return ForestGameBuilder(self)
 
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the public state of a state of OpenSpiel.

@@ -25,8 +25,7 @@ from spiel_cfr.search import SearchBot
 from spiel_cfr.search.gadgets import find_gadget
 from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import search_step
-from spiel_cfr.search.subgame_solver import SubgameSolver
-from spiel_cfr.search.subgame_starts import start_from_policy
+from spiel_cfr.search.subgame_solver import SubgameSolver, start_from_policy
 
 # One hole card, and two.
 _GAMES = poker_games.UNIVERSAL_POKER[0], poker_games.UNIVERSAL_POKER[2]
@@ -91,7 +90,7 @@ def rivers_of(game, blueprint, searcher, gadget):
 
 def what_is_solved(river, start, gadget):
   """Returns the game of a river, with the gadget's offers."""
-  return river.tree.cutter.cut_out([start], find_gadget(gadget)).game
+  return river.tree.builder.build([start], find_gadget(gadget)).game
 
 
 def value(game, player):
@@ -287,7 +286,7 @@ def test_a_bot_plays_the_solution_of_its_river(searcher, gadget):
       for each in every
       if game.tree.boards[each[0].tree.board_and_node[each[0].index][0]].cards == (20,)
     )
-    cut = river.tree.cutter.cut_out([start], find_gadget(name))
+    cut = river.tree.builder.build([start], find_gadget(name))
     wanted = river.tree.uniform()
     cut.write(SubgameSolver("dcfr", 30).solve(cut), wanted, searcher)
     board, begin = river.tree.board_and_node[river.index]

@@ -10,7 +10,7 @@ import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import forms
-from spiel_cfr.search.lookahead import ChoiceGadget, Lookahead
+from spiel_cfr.search.lookahead import ChoiceFront, Lookahead
 
 _DICE = "liars_dice(dice_sides=3)"
 _UNEQUAL = "leduc_poker(suit_isomorphism=True)"
@@ -184,7 +184,7 @@ def test_the_opponent_takes_what_is_better():
   state = tree.decisions(0)[0][0]
   lookahead, ones = Lookahead(state, 100), np.ones((3, 1))
   for bound, played in ((-10.0, True), (10.0, False)):
-    gadget = ChoiceGadget(0, np.full((3, 1), bound), np.zeros((3, 1)))
+    gadget = ChoiceFront(0, np.full((3, 1), bound), np.zeros((3, 1)))
     found = lookahead.solve((ones, ones), None, 50, gadget)
     free = lookahead.solve((ones, ones), None, 50)
     if played:

@@ -9,6 +9,7 @@ import numpy as np
 import pyspiel
 import pytest
 from blueprints import blueprint, subgame
+from open_spiel.python import policy as open_spiel_policy
 from partly_seen_games import PartlySeenGame
 
 import spiel_cfr
@@ -19,8 +20,7 @@ from spiel_cfr.policies import forms
 from spiel_cfr.search import public_state_trees, resolving, subgame_solver
 from spiel_cfr.search.history_tree import tree_of
 from spiel_cfr.search.search_step import search_step
-from spiel_cfr.search.subgame_solver import SubgameSolver
-from spiel_cfr.search.subgame_starts import start_from_policy
+from spiel_cfr.search.subgame_solver import SubgameSolver, start_from_policy
 
 _SAFE = [name for name in search.GADGETS if name != "unsafe"]
 
@@ -95,6 +95,26 @@ def test_reaches_and_values_are_open_spiels(leduc):
   assert children == pytest.approx(spiel_cfr.expected_values(game, policy)[1])
 
 
+def test_public_states_evaluate_a_policy_once(monkeypatch):
+  game = spiel_cfr.compile_game("kuhn_poker")
+  tree, policy = search.public_states(game), open_spiel_policy.TabularPolicy(game.game)
+  counts, evaluated = [], type(tree).evaluated
+
+  def counted(*arguments):
+    counts.append(1)
+    return evaluated(*arguments)
+
+  monkeypatch.setattr(type(tree), "evaluated", counted)
+  before = [state.value(policy) for state in tree]
+  assert sum(counts) == 1
+  assert tree[0].ranges(policy)[0] == 1.0
+  assert sum(counts) == 1
+  # The same object with other numbers is another policy.
+  policy.action_probability_array[:] = [0.0, 1.0]
+  assert [state.value(policy) for state in tree] != pytest.approx(before, nan_ok=True)
+  assert tree[0].value(policy) == pytest.approx(spiel_cfr.expected_values(game, policy)[0])
+
+
 @pytest.mark.parametrize("gadget", list(search.GADGETS))
 @pytest.mark.parametrize("searcher", [0, 1])
 def test_gadgets_have_their_defining_values(leduc, gadget, searcher):
@@ -134,7 +154,7 @@ def test_an_unsafe_subgame_of_the_whole_game_is_the_game(leduc):
 def test_safe_search_is_as_good_as_it_was_seen_to_be(name, iterations, alone, cut, continual):
   game = spiel_cfr.compile_game(name)
   policy = blueprint(game, iterations)
-  half = search.Gadget("pick", reach=True, mixed=0.5)
+  half = search.Gadget("pick", reach=True, forced=0.5)
   once = search.resolve(game, policy, gadget=half, continual=False)
   assert once.blueprint_exploitability == pytest.approx(alone, abs=1e-4)
   assert once.exploitability <= cut
@@ -440,7 +460,7 @@ def test_bad_arguments_are_named(leduc):
     search.public_states(game, max_histories=100)
   with pytest.raises(errors.ArgumentError, match="front"):
     search.Gadget("magic")
-  for options in ({"reach": True}, {"mixed": 0.1}):
+  for options in ({"reach": True}, {"forced": 0.1}):
     with pytest.raises(errors.ArgumentError, match="no bound"):
       search.Gadget("deal", **options)
   with pytest.raises(errors.ArgumentError, match=", not of"):
@@ -460,7 +480,7 @@ def test_programs_need_one_copy_where_the_safe_gadget_has_two(leduc, searcher):
   )
   for state in tree.decisions(searcher)[0] + tree.natural_cut()[:4]:
     start = start_from_policy(before, state.index, safe)
-    whole, less = (tree.cutter.cut_out([start], safe, program=program) for program in (False, True))
+    whole, less = (tree.builder.build([start], safe, program=program) for program in (False, True))
     game = whole.game
     payoffs = sequence_form_matrices.payoff_matrix(game, searcher)
     own, theirs = (

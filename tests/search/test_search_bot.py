@@ -13,7 +13,7 @@ from spiel_cfr import errors, poker, search
 from spiel_cfr.bots import PolicyReader
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
-from spiel_cfr.search import SearchBot, blueprint_arrays, public_states, resolve, subgame_resolver
+from spiel_cfr.search import SearchBot, blueprint_search, public_states, resolve, segments
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.river_search import blueprint_ranges
 from spiel_cfr.search.segments import Segment
@@ -176,9 +176,9 @@ def test_reads_a_table_as_it_reads_any_policy(solved, action_filter, played):
   found = HistoryTree(view, [view.new_initial_state()], 10_000)
   table = blueprint.action_probability_array
   named = {name: dict(enumerate(table[row])) for name, row in blueprint.state_lookup.items()}
-  entries, unknown = blueprint_arrays.read_blueprint(found, PolicyReader(named))
+  entries, unknown = segments.read_blueprint(found, PolicyReader(named))
   assert unknown.any() == (solved != played or action_filter is not None)
-  again = blueprint_arrays.read_blueprint(found, PolicyReader(blueprint))
+  again = segments.read_blueprint(found, PolicyReader(blueprint))
   assert again[0].tolist() == entries.tolist()
   assert again[1].tolist() == unknown.tolist()
 
@@ -187,7 +187,7 @@ def test_decisions_where_a_segment_ends_are_not_read():
   view = GameView(pyspiel.load_game("kuhn_poker"))
   histories = HistoryTree(view, [view.new_initial_state()], 10_000, depth=1)
   table = {name: {0: 0.9, 1: 0.1} for name in ("0", "1", "0p", "1p", "2p")}
-  entries, unknown = blueprint_arrays.read_blueprint(histories, PolicyReader(table))
+  entries, unknown = segments.read_blueprint(histories, PolicyReader(table))
   assert unknown.tolist() == [False, False, True]
   assert entries.tolist() == [0.9, 0.1, 0.9, 0.1, 0.5, 0.5]
 
@@ -238,7 +238,7 @@ def test_bad_input():
       SearchBot(blueprint, 0, **arguments)
   with pytest.raises(errors.ArgumentError, match="player"):
     SearchBot(blueprint, 2)
-  with pytest.raises(errors.ArgumentError, match="blueprint is None"):
+  with pytest.raises(errors.ArgumentError, match="not a policy"):
     SearchBot(None, 0)
   first = {
     name: next(states_of(pyspiel.load_game(name), 0))
@@ -280,16 +280,17 @@ def test_an_error_raised_again_has_the_same_traceback():
 
 def test_reprs():
   assert repr(SearchBot({}, 1)) == "<SearchBot of player 1 with dict>"
-  bot = SearchBot(None, 0, leaf_values=search.no_values)
-  assert repr(bot) == "<SearchBot of player 0 with leaf values>"
+  assert repr(search.BeliefBot(search.no_values, 0)) == "<BeliefBot of player 0 with leaf values>"
 
 
 def test_a_step_that_changes_nothing_leaves_the_blueprint_before_it(monkeypatch):
   step = search.SearchStep(0, 9, 9, 0, 0, 1, np.nan, 0.0, 0.0, 0.0)
-  monkeypatch.setattr(subgame_resolver, "search_step", lambda before, *arguments: (before, step))
+  monkeypatch.setattr(blueprint_search, "search_step", lambda before, *arguments: (before, step))
   bot = SearchBot(blueprint_of("kuhn_poker"), 0)
   bot.get_policy(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
-  ((first, second),) = (found._solved.values() for found in bot._search._found.values())
+  ((first, second),) = (
+    (found._first, *found._solved.values()) for found in bot._search._found.values()
+  )
   begins = [each.gifts_from for each in (first, second, second.with_policy(first.policy))]
   assert begins == [0, 9, 9]
   assert first._gifts.any() and not second._gifts.any()

@@ -10,7 +10,7 @@ from blueprints import blueprint
 
 import spiel_cfr
 from spiel_cfr import errors, poker, search
-from spiel_cfr.search import blueprint_search, subgame_resolver, subgames
+from spiel_cfr.search import blueprint_search, subgames
 from spiel_cfr.search.rivers import RiverTree
 
 _DICE = "liars_dice(dice_sides=3)"
@@ -195,7 +195,7 @@ def test_a_walk_that_ran_out_of_time_is_tried_again(monkeypatch):
   assert None not in bot._search._found
   bot.get_policy(state)
   assert len(calls) == 2
-  assert isinstance(bot._search._found[None], subgame_resolver.SubgameResolver)
+  assert isinstance(bot._search._found[None], blueprint_search.SubgameResolver)
 
 
 @pytest.mark.parametrize(("solver", "gadget"), [("lp", "safe"), ("dcfr", "follow")])

@@ -34,14 +34,14 @@ _DICE = "liars_dice(dice_sides=2)"
 def test_with_exact_values_a_bot_plays_an_equilibrium(name, depth, iterations, least):
   game = spiel_cfr.compile_game(name)
   values = search.SolvedValues(game)
-  bot = search.SearchBot(None, 0, leaf_values=values, depth=depth, iterations=iterations)
+  bot = search.BeliefBot(values, 0, depth=depth, iterations=iterations)
   assert spiel_cfr.exploitability(game, search.played_policy(game, bot)) < least
 
 
 def test_the_played_policy_is_that_of_both_seats():
   game = spiel_cfr.compile_game(_DICE)
   values = search.SolvedValues(game)
-  bots = [search.SearchBot(None, player, leaf_values=values, iterations=20) for player in (0, 1)]
+  bots = [search.BeliefBot(values, player, iterations=20) for player in (0, 1)]
   whole = search.played_policy(game, bots[0])
   assert spiel_cfr.exploitability(game, whole) == spiel_cfr.exploitability(game, bots)
   again = search.played_policy(game, bots[1])
@@ -64,9 +64,7 @@ def test_the_game_is_walked_only_as_far_as_it_is_played(monkeypatch):
   monkeypatch.setattr(belief_search, "Segment", noted)
   # 36 deals and 2^12 - 1 sequences of bids, each of which can be followed by a call.
   game = pyspiel.load_game("liars_dice(dice_sides=6)")
-  bot = search.SearchBot(
-    None, 0, leaf_values=search.no_values, iterations=2, max_histories=5000, seed=1
-  )
+  bot = search.BeliefBot(search.no_values, 0, iterations=2, max_histories=5000, seed=1)
   state = game.new_initial_state()
   while not state.is_terminal():
     if state.is_chance_node():
@@ -80,7 +78,7 @@ def test_the_game_is_walked_only_as_far_as_it_is_played(monkeypatch):
   with pytest.raises(errors.ArgumentError, match="has no history"):
     segment.path([0, 0, 99])
   with pytest.raises(errors.GameTooLargeError):
-    search.SearchBot(None, 0, leaf_values=search.no_values, max_histories=100).get_policy(
+    search.BeliefBot(search.no_values, 0, max_histories=100).get_policy(
       game.new_initial_state().child(0).child(0)
     )
 
@@ -226,7 +224,7 @@ def test_a_network_is_trained_and_goes_on():
   short = search.learn_values(examples, network=MLP((16,)), steps=1)
   longer = search.learn_values(examples, network=short, steps=300)
   assert longer.error < 0.7 * short.error
-  bot = search.SearchBot(None, 0, leaf_values=longer, iterations=20)
+  bot = search.BeliefBot(longer, 0, iterations=20)
   game = spiel_cfr.compile_game("kuhn_poker")
   assert spiel_cfr.exploitability(game, search.played_policy(game, bot)) < 0.3
 
@@ -253,15 +251,14 @@ def test_bad_arguments_are_named():
     "steps": lambda: search.learn_values(examples, steps=0),
     "examples must": lambda: search.learn_values([]),
     "Examples": lambda: search.learn_values([1]),
-    "a function": lambda: search.SearchBot(None, 0, leaf_values=3),
-    "SearchBot": lambda: search.played_policy("kuhn_poker", solver),
-    "is None: give": lambda: search.SearchBot(None, 0),
-    "there are leaf_values": lambda: search.SearchBot(solver, 0, leaf_values=search.no_values),
-    "leave seconds": lambda: search.SearchBot(None, 0, leaf_values=search.no_values, seconds=1.0),
-    "with leaf values": lambda: search.SearchBot(
-      None, 0, leaf_values=search.no_values, gadget="safe"
-    ),
-    "depth": lambda: search.SearchBot(None, 0, leaf_values=search.no_values, depth=0),
+    "a function": lambda: search.BeliefBot(3, 0),
+    "a SearchBot or a BeliefBot": lambda: search.played_policy("kuhn_poker", solver),
+    "leaf_values": lambda: search.BeliefBot(None, 0),
+    "with leaf values": lambda: search.BeliefBot(search.no_values, 0, gadget="safe"),
+    "depth": lambda: search.BeliefBot(search.no_values, 0, depth=0),
+    "iterations must": lambda: search.BeliefBot(search.no_values, 0, iterations=0),
+    "max_histories": lambda: search.BeliefBot(search.no_values, 0, max_histories=0),
+    "player": lambda: search.BeliefBot(search.no_values, 2),
   }.items():
     with pytest.raises(errors.ArgumentError, match=name):
       call()

@@ -13,13 +13,12 @@ import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.games import compile_vector_game
 from spiel_cfr.policies import forms
-from spiel_cfr.search import forest_cut_out, resolving
+from spiel_cfr.search import forest_gadget_games, resolving
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.subgame_solver import SubgameSolver
-from spiel_cfr.search.subgame_starts import start_from_policy
+from spiel_cfr.search.subgame_solver import SubgameSolver, start_from_policy
 
 _DICE = "liars_dice(dice_sides=4)"
-_GADGETS = [*search.GADGETS, search.Gadget("choice", reach=True, mixed=0.5)]
+_GADGETS = [*search.GADGETS, search.Gadget("choice", reach=True, forced=0.5)]
 
 
 @functools.cache
@@ -150,7 +149,7 @@ def test_many_subgames_at_once_are_solved_as_each_alone(monkeypatch):
   cut = tree.natural_cut()
   arguments = {"continual": False, "cut": cut, "solver": "cfr+", "iterations": 30}
   together = search.resolve(vector, policy, gadget="resolving", **arguments)
-  monkeypatch.setattr(forest_cut_out, "_MOST_END_PAIRS", 0)
+  monkeypatch.setattr(forest_gadget_games, "_MOST_END_PAIRS", 0)
   alone = search.resolve(vector, policy, gadget="resolving", **arguments)
   assert sum(step.solved for step in alone.steps) > len(cut)
   np.testing.assert_allclose(together.probabilities, alone.probabilities, atol=1e-9)
@@ -245,7 +244,7 @@ def test_subgames_have_no_states_and_are_pickled_and_saved_with_their_names(tmp_
   ):
     assert [*map(list, again.infostates)] == [*map(list, sub.infostates)]
   assert "pick: where to be" in sub.infostates[1]
-  assert any(name.startswith("dealt: ") for name in sub.infostates[1])
+  assert any(name.startswith("forced: ") for name in sub.infostates[1])
   with pytest.raises(errors.NoStatesError):
     _ = sub.game
 

@@ -377,6 +377,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "tree": lambda: spiel_cfr.search.public_states(_compiled()),
   "examples": lambda: [spiel_cfr.search.self_play("kuhn_poker", plays=1, batch=2, iterations=2)],
   "bot": lambda: spiel_cfr.search.SearchBot(spiel_cfr.CFRSolver(_compiled()), 0),
+  "leaf_values": lambda: spiel_cfr.search.no_values,
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
   "contestant": lambda: spiel_cfr.CFRSolver(_compiled()),

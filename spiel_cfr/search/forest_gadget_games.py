@@ -1,16 +1,16 @@
-"""Subgames cut out of public trees that list private states, as compiled games with a gadget in front.
+"""Gadget games of public trees that list private states.
 
 The searcher's infosets occur once in the game. The opponent's infosets occur once for each way to enter them, as a
-*copy*: after the gadget's choice, and where chance deals J. A leaf is a pair of last sequences; the opponent's sequence
-belongs to one copy.
+*copy*: after its own move in front, and where its entrance is forced. A leaf is a pair of last sequences; the
+opponent's sequence belongs to one copy.
 
-Example: Kuhn poker after player 0's pass, re-solved for player 1, with the front "pick" and mixed=0.9:
+Example: Kuhn poker after player 0's pass, re-solved for player 1, with the front "pick" and forced=0.9:
 
     opponent's infosets    pick: where to be      J = 0, 1, 2: sequences 1, 2, 3, each pays its bound
                            0pb, 1pb, 2pb          below sequences 1, 2, 3: sequences 4 to 9
-                           dealt: 0pb, ..., 2pb   below the empty sequence 0: sequences 10 to 15
+                           forced: 0pb, ..., 2pb  below the empty sequence 0: sequences 10 to 15
     searcher's infosets    0p, 1p, 2p             sequences 1 to 6
-    a leaf                 0pb-bet after 1p-bet   searcher's sequence 4 with 5, and with 11 for the dealt copy
+    a leaf                 0pb-bet after 1p-bet   searcher's sequence 4 with 5, and with 11 for the forced copy
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,10 +24,10 @@ from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enume
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
-from spiel_cfr.search.cut_outs import CutOut, Cutter, Start
 from spiel_cfr.search.forest_tree import ForestTree
-from spiel_cfr.search.gadget_moves import GadgetMoves, opponent_roots
+from spiel_cfr.search.gadget_games import GadgetGame, GadgetGameBuilder, Start
 from spiel_cfr.search.gadgets import Gadget
+from spiel_cfr.search.infoset_front import InfosetFront, opponent_roots
 from spiel_cfr.search.private_forest import SubforestInfosets
 
 # The largest number of ends of the game in subgames that are solved as one game.
@@ -49,7 +49,7 @@ class _SubgameEnds(NamedTuple):
 
 
 def _ends(tree: ForestTree, starts: Sequence[Start], roots: Sequence[Int64s]) -> _SubgameEnds:
-  """Returns the ends in subgames that both players may reach; `roots` as in `ForestCutter.cut_out`."""
+  """Returns the ends in subgames that both players may reach; `roots` as in `ForestGameBuilder.build`."""
   ends = [tree.end_pairs(tree.below(start.index)) for start in starts]
   first, second, payoffs = (np.concatenate(arrays) for arrays in zip(*ends, strict=True))
   rows = np.stack([first, second])
@@ -64,8 +64,8 @@ def _ends(tree: ForestTree, starts: Sequence[Start], roots: Sequence[Int64s]) ->
   return _SubgameEnds(rows[:, is_possible], sign * payoffs[is_possible], weights[is_possible])
 
 
-class ForestCutter(Cutter):
-  """Makes games of subgames of a tree that lists private states."""
+class ForestGameBuilder(GadgetGameBuilder):
+  """Makes the gadget games of a tree that lists private states."""
 
   def __init__(self, tree: ForestTree) -> None:
     """Takes the tree."""
@@ -75,7 +75,7 @@ class ForestCutter(Cutter):
     batch: list[Start] = []
     size = 0
     for start in starts:
-      more = int(self._tree.num_end_pairs[self._tree.below(start.index)].sum())
+      more = len(self._tree.end_pairs(self._tree.below(start.index))[0])
       if batch and (alone or size + more > _MOST_END_PAIRS):
         yield batch
         batch, size = [], 0
@@ -84,7 +84,7 @@ class ForestCutter(Cutter):
     if batch:
       yield batch
 
-  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+  def build(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> GadgetGame:
     tree, searcher = self._tree, starts[0].searcher
     opponent = 1 - searcher
     # By player, int64 (rows,): the row at the beginning of each row's subgame, `NONE` outside.
@@ -102,15 +102,15 @@ class ForestCutter(Cutter):
     searcher_last = searcher_infosets.sequences(tree.forests[searcher].last[ends.rows[searcher]], 0)
     rows = [tree.rows(start.index, opponent) for start in starts]
     private_states = opponent_roots(starts, rows, gadget)
-    moves = GadgetMoves(private_states, gadget, program)
+    front = InfosetFront(private_states, gadget, program)
     j_of_root = np.full(len(roots[opponent]), NONE)
     j_of_root[private_states.row] = np.arange(len(private_states.row))
     opponent_side, opponent_last, values = _leaves(
-      tree, opponent, moves, opponent_infosets, ends, j_of_root[roots[opponent]]
+      tree, opponent, front, opponent_infosets, ends, j_of_root[roots[opponent]]
     )
     # The searcher has no move before leaves of the gadget. All copies of the subgames' ends repeat its last sequences.
     pairs = np.stack([np.zeros_like(opponent_last), opponent_last])
-    pairs[0, len(moves.values) :] = np.resize(searcher_last, len(values) - len(moves.values))
+    pairs[0, len(front.values) :] = np.resize(searcher_last, len(values) - len(front.values))
     game = _game(tree.name, searcher, searcher_side, opponent_side, pairs, values)
     subgame_of_root = np.zeros(len(roots[searcher]), np.int64)
     for position, start in enumerate(starts):
@@ -120,20 +120,20 @@ class ForestCutter(Cutter):
     actions = np.split(game.all_action_sequences, [len(game.actions[0])])
     sequences = actions[searcher], actions[opponent][:counted]
     slots = searcher_infosets.slots, opponent_infosets.slots[:counted]
-    return CutOut(
+    return GadgetGame(
       game,
       searcher,
       sequences if searcher == 0 else sequences[::-1],
       slots if searcher == 0 else slots[::-1],
       np.repeat(subgame_of_root[roots[searcher][searcher_infosets.rows]], searcher_infosets.counts),
-      moves.bonus_in(game, opponent),
+      front.bonus_in(game, opponent),
     )
 
 
 def _leaves(
   tree: ForestTree,
   opponent: int,
-  moves: GadgetMoves,
+  front: InfosetFront,
   infosets: SubforestInfosets,
   ends: _SubgameEnds,
   j_of_row: Int64s,
@@ -145,17 +145,17 @@ def _leaves(
   Args:
     tree: the whole game.
     opponent: the opponent.
-    moves: the gadget in front of the subgames.
+    front: the front of the subgames.
     infosets: the opponent's infosets in the subgames.
     ends: the ends of the game in the subgames.
     j_of_row: int64 (rows,). The J at the beginning of the subgame that contains each of the opponent's rows.
   """
   side = _BuiltInfosets(tree, opponent)
-  side.add_gadget(moves)
-  sequences, values = [moves.sequences], [moves.values]
+  side.add_front(front)
+  sequences, values = [front.sequences], [front.values]
   end_rows = ends.rows[opponent]
   last_slot, j_of_end = tree.forests[opponent].last[end_rows], j_of_row[end_rows]
-  for copy in moves.copies:
+  for copy in front.copies:
     begin = side.add_infosets(infosets, copy.label, copy.sequence[j_of_row[infosets.rows]])
     sequences.append(infosets.sequences(last_slot, copy.sequence[j_of_end], begin))
     values.append(ends.weights * copy.factor[j_of_end] * ends.payoffs)
@@ -244,12 +244,12 @@ class _BuiltInfosets:
     self.names, self._actions = _Names(tree, player), tree.actions
     self.counts, self.actions, self.parents = [list[Int64s]() for _ in range(3)]
 
-  def add_gadget(self, moves: GadgetMoves) -> None:
-    """Adds the infosets of a gadget. The sequence above them is the empty sequence."""
-    self.names.add(moves.label, moves.rows)
-    self.counts.append(moves.counts)
-    self.actions.append(concatenated_ranges(np.zeros_like(moves.counts), moves.counts))
-    self.parents.append(np.zeros_like(moves.counts))
+  def add_front(self, front: InfosetFront) -> None:
+    """Adds the infosets of a front. The sequence above them is the empty sequence."""
+    self.names.add(front.label, front.rows)
+    self.counts.append(front.counts)
+    self.actions.append(concatenated_ranges(np.zeros_like(front.counts), front.counts))
+    self.parents.append(np.zeros_like(front.counts))
 
   def add_infosets(self, infosets: SubforestInfosets, label: str, otherwise: Any) -> int:
     """Adds a copy of infosets of the whole game, and returns the first sequence of the copy.

@@ -1,6 +1,7 @@
-"""Subgames as games for a solver: the beginning of a subgame, the game that is cut out, and the interface that does it.
+"""Gadget games: one or more subgames with a gadget in front of each, as one game for a solver.
 
-`subgame_starts` makes a `Start` from ranges. The `Cutter` of a public tree makes a `CutOut` of one or more of them.
+`subgame_solver` makes the `Start` of each subgame from ranges. The `GadgetGameBuilder` of a public tree makes the
+`GadgetGame` of a list of them.
 """
 
 import abc
@@ -73,7 +74,7 @@ class Bonus(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class CutOut:
+class GadgetGame:
   """One or more subgames as one game, with the places of its actions in the whole game.
 
   Attributes:
@@ -112,18 +113,18 @@ class CutOut:
     return np.split(self.slots[self.searcher][order], ends)
 
 
-class Cutter(abc.ABC):
-  """Makes games of the subgames of one public tree."""
+class GadgetGameBuilder(abc.ABC):
+  """Makes the gadget games of one public tree."""
 
   @abc.abstractmethod
-  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+  def build(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> GadgetGame:
     """Returns subgames, none below another, as one game with a gadget in front of each.
 
     Args:
       starts: the beginnings of the subgames.
       gadget: the gadget.
       program: True if a linear program will solve the game. With the front "pick", the program then has a bonus in
-        place of the infosets of the dealt copy.
+        place of the infosets of the forced copy.
 
     Raises:
       ArgumentError: this form of game does not support the gadget.

@@ -1,6 +1,7 @@
-"""Gadgets of subgames that are cut out as games: the opponent's infosets before the subgames, and their leaves.
+"""Fronts of gadgets as infosets and leaves, for public trees that list private states.
 
-`gadgets` explains the letters. `forest_cut_out` puts these infosets and leaves in front of the subgames.
+`gadgets` explains the letters, and lists the other two forms of fronts. `forest_gadget_games` puts these infosets and
+leaves in front of the subgames.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.search.cut_outs import Bonus, Start
+from spiel_cfr.search.gadget_games import Bonus, Start
 from spiel_cfr.search.gadgets import Gadget
 
 
@@ -25,14 +26,16 @@ class OpponentRoots(NamedTuple):
     row: int64 (J,). The row of each J in the opponent's forest.
     w: float64 (J,). w of each J.
     bound: float64 (J,). The largest expected payoff that the opponent may have at each J.
-    shares: float64 (ways, J). The factors of w, see `Gadget.shares`.
+    free: float64 (J,). See `Entrances`.
+    forced: float64 (J,). See `Entrances`.
   """
 
   subgame: Int64s
   row: Int64s
   w: Float64s
   bound: Float64s
-  shares: Float64s
+  free: Float64s
+  forced: Float64s
 
 
 def opponent_roots(
@@ -47,17 +50,10 @@ def opponent_roots(
   """
   parts = []
   for position, (start, opponent_rows) in enumerate(zip(starts, rows, strict=True)):
-    is_included = start.w > 0
-    parts.append(
-      (
-        np.full(np.count_nonzero(is_included), position),
-        opponent_rows[is_included],
-        start.w[is_included],
-        start.bound[is_included],
-        gadget.shares(start.w, start.r)[:, is_included],
-      )
-    )
-  return OpponentRoots(*(np.concatenate(arrays, axis=-1) for arrays in zip(*parts, strict=True)))
+    subgame = np.full(len(opponent_rows), position)
+    arrays = subgame, opponent_rows, start.w, start.bound, *gadget.entrances(start.w, start.r)
+    parts.append([array[start.w > 0] for array in arrays])
+  return OpponentRoots(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 class OpponentCopy(NamedTuple):
@@ -74,7 +70,7 @@ class OpponentCopy(NamedTuple):
   factor: Float64s
 
 
-class GadgetMoves:
+class InfosetFront:
   """The opponent's infosets in front of the subgames, their leaves, and the copies of the subgames' infosets.
 
   Attributes:
@@ -92,42 +88,41 @@ class GadgetMoves:
     Args:
       roots: the opponent's private states at the beginnings of the subgames.
       gadget: the parameters of the gadget.
-      program: True for a linear program. With the front "pick", a `Bonus` then replaces the dealt copy.
+      program: True for a linear program. With the front "pick", a `Bonus` then replaces the forced copy.
     """
-    none, share = np.zeros(0, np.int64), roots.shares[0]
+    none = np.zeros(0, np.int64)
     self.label, self.rows, self.counts = "", none, none
     self.sequences, self.values = none, np.zeros(0)
     self._bonus_weights: Float64s | None = None
-    dealt_shares = list(roots.shares[1:])
+    has_forced_copy = gadget.forced > 0
     # Where the opponent has no move, the empty sequence leads to each J.
     empty = entered_by = np.zeros(len(roots.w), np.int64)
     if gadget.front == "pick":
-      if program and dealt_shares:
-        self._bonus_weights = dealt_shares.pop() / share
-      entered_by = self._add_picks(roots, share, dealt_shares)
+      if program and has_forced_copy:
+        self._bonus_weights, has_forced_copy = roots.forced / roots.free, False
+      entered_by = self._add_picks(roots, has_forced_copy)
     elif gadget.front == "choice":
-      entered_by = self._add_choices(roots, share)
-    self.copies = [OpponentCopy("", entered_by, share)]
-    self.copies += [OpponentCopy("dealt: ", empty, dealt) for dealt in dealt_shares]
+      entered_by = self._add_choices(roots)
+    self.copies = [OpponentCopy("", entered_by, roots.free)]
+    if has_forced_copy:
+      self.copies.append(OpponentCopy("forced: ", empty, roots.forced))
 
-  def _add_picks(
-    self, roots: OpponentRoots, share: Float64s, dealt_shares: Sequence[Float64s]
-  ) -> Int64s:
+  def _add_picks(self, roots: OpponentRoots, has_forced_copy: bool) -> Int64s:
     """Adds an infoset for each subgame, in which the opponent picks a J, and returns the sequence of each pick.
 
     The opponent pays the bound of its J to the searcher, so that the searcher gets the margin there. It pays the bounds
-    of dealt J, too: one leaf after the empty sequence has their sum.
+    of its forced entrances, too: one leaf after the empty sequence has their sum.
     """
     picks = 1 + np.arange(len(roots.w))
     self.counts = np.bincount(roots.subgame)
     self.label, self.rows = "pick: where to be", np.full_like(self.counts, NONE)
-    self.sequences, self.values = picks, share * roots.w * roots.bound
-    for dealt in dealt_shares:
+    self.sequences, self.values = picks, roots.free * roots.w * roots.bound
+    if has_forced_copy:
       self.sequences = np.append(self.sequences, 0)
-      self.values = np.append(self.values, (dealt * roots.w * roots.bound).sum())
+      self.values = np.append(self.values, (roots.forced * roots.w * roots.bound).sum())
     return picks
 
-  def _add_choices(self, roots: OpponentRoots, share: Float64s) -> Int64s:
+  def _add_choices(self, roots: OpponentRoots) -> Int64s:
     """Adds an infoset for each J to take the bound or to play on, and returns the sequences that play on.
 
     The searcher pays the bound if the opponent takes it. Playing on therefore pays for the opponent only where it gets
@@ -136,7 +131,7 @@ class GadgetMoves:
     takes = 1 + 2 * np.arange(len(roots.w))
     self.counts = np.full_like(takes, 2)
     self.label, self.rows = "choice: ", roots.row
-    self.sequences, self.values = takes, -(share * roots.w * roots.bound)
+    self.sequences, self.values = takes, -(roots.free * roots.w * roots.bound)
     return 1 + takes
 
   def bonus_in(self, game: EnumeratedGame, opponent: int) -> Bonus | None:
