@@ -17,7 +17,7 @@ from absl import app, flags
 import spiel_cfr
 from spiel_cfr import atlas
 from spiel_cfr._util import files
-from spiel_cfr.atlas.entries import read_entry
+from spiel_cfr.atlas.solved_games import from_json
 
 _GAMES = flags.DEFINE_list("games", [], "games to compute; all by default")
 _MISSING = flags.DEFINE_bool("missing", False, "compute only games without numbers")
@@ -51,20 +51,20 @@ def main(_: list[str]) -> None:
         file.write(json.dumps([game, known[game]]) + "\n")
     differs = ["new"]
     if "num_states" in before:
-      differs = atlas_numbers.changes(read_entry(before), known[game])
+      differs = atlas_numbers.changes(from_json(before), known[game])
     if differs:
       listed[index] = before | known[game]
       num_changes += 1
       print(f"changed: {game}", *differs, sep="\n  ", flush=True)
-  lines = ",\n".join(json.dumps(entry) for entry in listed)
+  lines = ",\n".join(map(json.dumps, listed))
   with files.replacing(_FILE) as file:
     file.write(f"[\n{lines}\n]\n".encode())
   version = importlib.metadata.version("open_spiel")
-  entries = [read_entry(entry) for entry in listed if "num_states" in entry]
+  games = [from_json(text) for text in listed if "num_states" in text]
   page = _ROOT / "docs" / "atlas.md"
-  page.write_text(atlas_page.page(page.read_text(), entries, version))
+  page.write_text(atlas_page.page(page.read_text(), games, version))
   done.unlink(missing_ok=True)
-  print(f"{num_changes} games changed; {len(entries)} in {_FILE.relative_to(_ROOT)}, docs/atlas.md")
+  print(f"{num_changes} games changed; {len(games)} in {_FILE.relative_to(_ROOT)}, docs/atlas.md")
 
 
 def _whole_lines(done: pathlib.Path) -> list[list[Any]]:
@@ -74,7 +74,7 @@ def _whole_lines(done: pathlib.Path) -> list[list[Any]]:
     try:
       result.append(json.loads(line))
     except json.JSONDecodeError:
-      done.write_text("".join(json.dumps(entry) + "\n" for entry in result))
+      done.write_text("".join(json.dumps(line) + "\n" for line in result))
   return result
 
 

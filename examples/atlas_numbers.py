@@ -1,4 +1,4 @@
-"""Computation of the atlas's numbers, and comparison with an entry; a module of examples/atlas.py."""
+"""Computation of the atlas's numbers, and comparison with the old ones; a module of examples/atlas.py."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 from correlated_polytope import correlated_polytope
 
 from spiel_cfr import catalogue
-from spiel_cfr.atlas.entries import Entry, read_entry
+from spiel_cfr.atlas.solved_games import SolvedGame, from_json
 from spiel_cfr.certificates import certify
 from spiel_cfr.cfr.cfr import CFRSolver
 from spiel_cfr.correlated import optimal_equilibrium
@@ -92,13 +92,13 @@ def _is_unique(compiled: CompiledGame, player: int) -> bool | None:
   return None if _SAME < distance < _DIFFERENT else bool(distance <= _SAME)
 
 
-def changes(before: Entry, text: dict[str, Any]) -> list[str]:
-  """Returns the contradictions between an entry and recomputed numbers, one sentence each.
+def changes(before: SolvedGame, text: dict[str, Any]) -> list[str]:
+  """Returns the contradictions between a game's old and recomputed numbers, one sentence each.
 
   Sizes and facts must be equal. Bounds on the value and on NashConv of the uniform policy must overlap. NashConv of the
   solution may differ by a factor of 3 and a rounding error.
   """
-  after = read_entry({"game": before.game} | text)
+  after = from_json({"game": before.game} | text)
   exact = (
     "num_infosets",
     "num_states",
@@ -122,7 +122,7 @@ def changes(before: Entry, text: dict[str, Any]) -> list[str]:
       result.append(f"{before.game}: only one of the two computations has a {name}")
     elif old is not None and (old.low > new.high or new.low > old.high):
       result.append(f"{before.game}: {name} was in {old}, is in {new}")
-  was, now = (float(entry.solution_nash_conv.high) for entry in (before, after))
+  was, now = (float(numbers.solution_nash_conv.high) for numbers in (before, after))
   scale = 1e-9 + float(before.uniform_nash_conv.high) * 1e-6
   if max(was, now) > 3 * min(was, now) + scale:
     result.append(f"{before.game}: NashConv of {before.solution} was {was:zg}, is {now:zg}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from spiel_cfr.atlas import Entry
+from spiel_cfr.atlas import SolvedGame
 from spiel_cfr.certificates import Interval
 
 # The line of docs/atlas.md behind which `make atlas` writes the tables.
@@ -18,36 +18,36 @@ Computed with OpenSpiel {version}.
 """
 
 
-def page(old: str, entries: Sequence[Entry], version: str) -> str:
+def page(old: str, games: Sequence[SolvedGame], version: str) -> str:
   """Returns the text of docs/atlas.md with new tables.
 
   Args:
     old: the text with other tables.
-    entries: the entries of the atlas.
+    games: the games of the atlas.
     version: the version of OpenSpiel.
   """
-  rows = "\n".join(map(_row, entries))
-  notes = "\n".join(note for entry in entries for note in _notes(entry))
+  rows = "\n".join(map(_row, games))
+  notes = "\n".join(note for solved in games for note in _notes(solved))
   head = old[: old.index(MARK)] + MARK + _HEAD.format(version=version)
   return f"{head}{rows}\n\n## Facts and published values\n\n{notes}\n"
 
 
-def _row(entry: Entry) -> str:
-  infosets = " + ".join(f"{count:,}" for count in entry.num_infosets)
-  public = " public" if entry.form == "vector" else ""
+def _row(solved: SolvedGame) -> str:
+  infosets = " + ".join(f"{count:,}" for count in solved.num_infosets)
+  public = " public" if solved.form == "vector" else ""
   unique = ""
-  if entry.unique is not None:
+  if solved.unique is not None:
     words = {True: "yes", False: "no", None: "?"}
-    unique = ", ".join(words[is_unique] for is_unique in entry.unique)
+    unique = ", ".join(words[is_unique] for is_unique in solved.unique)
   cells = [
-    f"`{entry.game}`",
-    infosets + (" own" if entry.infostate else ""),
-    f"{entry.num_states:,}{public}",
-    f"{entry.num_terminals:,}{public}",
-    "" if entry.value is None else certain(entry.value),
-    "" if entry.value is None else fraction(entry.value),
-    certain(entry.uniform_nash_conv, 9),
-    f"{float(entry.solution_nash_conv.high):z.1e} ({entry.solution})",
+    f"`{solved.game}`",
+    infosets + (" own" if solved.infostate else ""),
+    f"{solved.num_states:,}{public}",
+    f"{solved.num_terminals:,}{public}",
+    "" if solved.value is None else certain(solved.value),
+    "" if solved.value is None else fraction(solved.value),
+    certain(solved.uniform_nash_conv, 9),
+    f"{float(solved.solution_nash_conv.high):z.1e} ({solved.solution})",
     unique,
   ]
   return f"| {' | '.join(cells)} |"
@@ -69,11 +69,11 @@ def fraction(interval: Interval) -> str:
   return str(candidate) if low <= candidate <= high <= low + _NARROW else ""
 
 
-def _notes(entry: Entry) -> list[str]:
+def _notes(solved: SolvedGame) -> list[str]:
   """Returns the lines on facts and published values of a game."""
-  result = [*entry.facts]
-  if entry.polytope is not None:
-    dimension, vertices, facets = entry.polytope
+  result = [*solved.facts]
+  if solved.polytope is not None:
+    dimension, vertices, facets = solved.polytope
     result.append(
       "the correlated equilibria of the normal form are "
       + (
@@ -81,19 +81,21 @@ def _notes(entry: Entry) -> list[str]:
         if dimension == 0
         else f"a polytope of dimension {dimension} with {vertices} vertices and {facets} facets"
       )
-      + f"; the largest sum of payoffs in one is {entry.best_ce}"
+      + f"; the largest sum of payoffs in one is {solved.best_ce}"
     )
-  if entry.best_efce is not None:
+  if solved.best_efce is not None:
     result.append(
-      f"the best extensive-form correlated equilibrium has welfare {entry.best_efce:z.9g}"
+      f"the best extensive-form correlated equilibrium has welfare {solved.best_efce:z.9g}"
     )
-  if entry.efce_bound is not None:
+  if solved.efce_bound is not None:
     result.append(
-      f"extensive-form correlated equilibria have a welfare of at most {entry.efce_bound:z.9g}"
+      f"extensive-form correlated equilibria have a welfare of at most {solved.efce_bound:z.9g}"
     )
-  for published in entry.published:
+  for published in solved.published:
     verdict = ""
-    if entry.value is not None:
-      verdict = ", which agrees" if published.agrees_with(entry.value) else ", which does not agree"
+    if solved.value is not None:
+      verdict = (
+        ", which agrees" if published.agrees_with(solved.value) else ", which does not agree"
+      )
     result.append(f"{published.source}: {published.value}{verdict}")
-  return [f"- `{entry.game}`: {text}." for text in result]
+  return [f"- `{solved.game}`: {text}." for text in result]

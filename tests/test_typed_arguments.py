@@ -58,6 +58,10 @@ def test_what_may_be_passes(arguments):
   [
     ("game", "kuhn_poker", "of type CompiledGame or None"),
     ("flag", np.ones(2), "True or False"),
+    ("flag", np.ones(1), "True or False"),
+    ("flag", "no", "True or False"),
+    ("flag", None, "True or False"),
+    ("flag", 2, "True or False"),
     ("number", np.ones(2), "a number"),
     ("name", np.ones(2), "one of 'one', 'other'"),
     ("name", 3, "one of 'one', 'other'"),

@@ -95,6 +95,22 @@ def text(value: Any, name: str) -> str:
   return value
 
 
+def is_boolean(value: Any) -> bool:
+  """Returns whether `value` is True or False, of Python or NumPy, or the integer 0 or 1."""
+  return isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1)
+
+
+def boolean(value: Any, name: str) -> bool:
+  """Returns `value` as a bool.
+
+  Raises:
+    ArgumentError: `value` is not a boolean, see `is_boolean`.
+  """
+  if not is_boolean(value):
+    raise errors.ArgumentError(f"{name} must be True or False, not {shortened(value)}.")
+  return bool(value)
+
+
 def of_type(value: Any, name: str, kind: type) -> None:
   """Checks that a value is an instance of a class.
 

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._util.arguments import shortened
+from spiel_cfr._util.arguments import is_boolean, shortened
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,7 +73,7 @@ def _accepted_types(hint: Any) -> Iterator[_AcceptedType]:
       "one of " + ", ".join(map(repr, hint.__args__)),
     )
   elif hint is bool:
-    yield _is_true_or_false, "True or False"
+    yield is_boolean, "True or False"
   elif hint in (int, float):
     yield (lambda value: not isinstance(value, np.ndarray) or value.ndim == 0), "a number"
   elif origin is os.PathLike:
@@ -93,11 +93,6 @@ def _accepted_types(hint: Any) -> Iterator[_AcceptedType]:
     yield (lambda value: isinstance(value, origin)), f"of type {origin.__name__}"
   else:
     yield (lambda value: True), "anything"
-
-
-def _is_true_or_false(value: Any) -> bool:
-  """Returns whether a value is true or false; arrays are only if they have exactly one element."""
-  return not isinstance(value, np.ndarray) or value.size == 1
 
 
 def _is_series(value: Any) -> bool:

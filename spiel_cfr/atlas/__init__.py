@@ -5,7 +5,7 @@
 True
 """
 
-from spiel_cfr.atlas.entries import Entry, entries, find
-from spiel_cfr.atlas.sources import load
+from spiel_cfr.atlas.game_names import load
+from spiel_cfr.atlas.solved_games import SolvedGame, find, games
 
-__all__ = ["Entry", "entries", "find", "load"]
+__all__ = ["SolvedGame", "find", "games", "load"]

@@ -184,7 +184,7 @@ class DiceState(pyspiel.State):  # type: ignore[misc]
     return f"{self._rolls} {self._bids} {self._is_called}"
 
 
-def load(text: str) -> DiceEndgame:
+def from_string(text: str) -> DiceEndgame:
   """Returns the game of a string such as `dice_endgame(dice=2 1,sides=6,rule=joker)`.
 
   Raises:

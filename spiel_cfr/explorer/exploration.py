@@ -17,7 +17,7 @@ from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.explorer import history_pages, public_state_pages, type_pages
+from spiel_cfr.explorer import hand_pages, history_pages, type_pages
 from spiel_cfr.explorer.page import render
 from spiel_cfr.explorer.page_content import Content
 from spiel_cfr.explorer.recommendations import game_with_mediator
@@ -29,6 +29,7 @@ from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.solution import PokerSolution
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.runs.trace import Row, read_trace
+from spiel_cfr.search.search_tree import PublicState
 from spiel_cfr.solving import Solution
 
 # A file of `TraceFile`, or its rows.
@@ -172,7 +173,7 @@ def describe(
       )
     if not isinstance(policy, HandValues):
       policy = HandValues(compiled.tree, compiled.layout, policy)
-    return public_state_pages.describe(compiled, policy, max_infosets=max_infosets, runouts=runouts)
+    return hand_pages.describe(compiled, policy, max_infosets=max_infosets, runouts=runouts)
   assert not isinstance(policy, HandValues)
   if runouts is not None:
     raise errors.ArgumentError(
@@ -181,7 +182,7 @@ def describe(
     )
   if isinstance(compiled, VectorGame) and below is None:
     return type_pages.describe(compiled, policy, max_infosets=max_infosets, max_nodes=max_nodes)
-  if hasattr(below, "states"):
+  if isinstance(below, PublicState):
     below = below.states()
   if not isinstance(below, Iterable | None):
     raise errors.ArgumentError(
@@ -220,30 +221,40 @@ def _subject(policy: Any, game: AnyGame | None, max_nodes: int) -> _Subject:
     with_mediator, obedient = game_with_mediator(policy, max_nodes)
     source = "players obey the mediator; a player who deviates plays a best response"
     return _Subject(with_mediator, obedient, source, policy.compiled_game.game_string)
-  if game is not None and isinstance(policy, PokerSolution | Solver):
-    open_spiel.check_game(compile_game(game), policy)
-    game = policy.compiled_game
-  if game is None:
-    game = getattr(policy, "compiled_game", getattr(policy, "game", None))
-  if game is None:
-    raise errors.ArgumentError(
-      f"The game of {arguments.shortened(policy)} is unknown. Give it: explore(..., game=...)."
-    )
-  compiled = compile_game(game)
+  compiled = _game_of(policy, game)
   if isinstance(policy, PokerSolution):
     return _Subject(compiled, policy.values, policy.source, compiled.original.game_string)
-  source = f"a {type(policy).__name__}"
-  if isinstance(policy, Solver):
-    source = f"average policy of {policy.recipe.name} after {int(policy.iteration):,} iterations"
-  elif isinstance(policy, Solution):
-    source = f"{policy.solver.recipe.name} after {policy.iterations:,} iterations"
   probabilities = open_spiel.from_policy(compiled, policy)
   if compiled.original is not compiled:
     # The page of an abstraction shows its policy in the full game.
     by_infostate = open_spiel.to_dict(compiled, probabilities)
     compiled = compiled.original
     probabilities = open_spiel.from_policy(compiled, by_infostate)
-  return _Subject(compiled, probabilities, source, compiled.game_string)
+  return _Subject(compiled, probabilities, _source(policy), compiled.game_string)
+
+
+def _game_of(policy: Any, game: AnyGame | None) -> CompiledGame:
+  """Returns the game in which a policy is read, given the argument `game` of `explore`."""
+  if game is None:
+    game = getattr(policy, "compiled_game", getattr(policy, "game", None))
+  elif isinstance(policy, PokerSolution | Solver):
+    # Its own game may be compiled in another form, such as an abstraction.
+    open_spiel.check_game(compile_game(game), policy)
+    return policy.compiled_game
+  if game is None:
+    raise errors.ArgumentError(
+      f"The game of {arguments.shortened(policy)} is unknown. Give it: explore(..., game=...)."
+    )
+  return compile_game(game)
+
+
+def _source(policy: Any) -> str:
+  """Returns a description of a policy for the header of a page."""
+  if isinstance(policy, Solver):
+    return f"average policy of {policy.recipe.name} after {int(policy.iteration):,} iterations"
+  if isinstance(policy, Solution):
+    return f"{policy.solver.recipe.name} after {policy.iterations:,} iterations"
+  return f"a {type(policy).__name__}"
 
 
 def _title(game_string: str) -> str:

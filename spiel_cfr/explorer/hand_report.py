@@ -121,7 +121,7 @@ def hand_report(solution: PokerSolution, moves: Sequence[int] = ()) -> HandRepor
   names = list(namer.names)
   return HandReport(
     player=("OOP", "IP")[player],
-    board="".join(namer.board(0)),
+    board="".join(namer.board_cards(0)),
     actions=[names[namer.moves(0, node)[index]] for index in order],
     classes=classes,
   )

@@ -102,15 +102,13 @@ def describe(
   all_infostates = [infostate for infostates in compiled.infostates for infostate in infostates]
   infostates = [all_infostates[number] for number in kept_infosets.tolist()]
   num_histories = np.bincount(infoset[decides], minlength=len(starts))
-  if not labels_by_moves:
-    # Moves identify an infoset only if this number of its histories is on the page.
-    num_histories[:] = 0
   labels = infoset_labels(
     tree,
     list(names),
     infostates,
     of_infosets["player"][kept_infosets],
     num_histories[kept_infosets],
+    labels_by_moves,
   )
   return Content(
     header={

@@ -19,7 +19,12 @@ _PART = re.compile(r"\[[^\[\]]*\]|[^\s\[\]]+|\S")
 
 
 def infoset_labels(
-  tree: PageTree, names: list[str], infostates: list[str], players: Int64s, num_histories: Int64s
+  tree: PageTree,
+  names: list[str],
+  infostates: list[str],
+  players: Int64s,
+  num_histories: Int64s,
+  by_moves: bool,
 ) -> list[str]:
   """Returns a label for each infoset.
 
@@ -32,8 +37,11 @@ def infoset_labels(
     infostates: the information state string of each infoset.
     players: int64 (infosets,). The owner of each infoset.
     num_histories: int64 (infosets,). The number of histories of each infoset in the whole game.
+    by_moves: whether labels list moves where these identify the infoset. Otherwise all labels are parts of infostates.
   """
-  common = _common_moves(tree, names, num_histories)
+  common: list[str | None] = [None] * len(infostates)
+  if by_moves:
+    common = _common_moves(tree, names, num_histories)
   times = collections.Counter(zip(players.tolist(), common, strict=True))
   result = [label or "" for label in common]
   for player in np.unique(players).tolist():

@@ -124,21 +124,21 @@ def _ranges(states: list[PageState]) -> Arrays:
     # The empty array keeps the type if there are no states.
     return np.concatenate([np.zeros(0, dtype), *arrays])
 
-  ranges = [hand_range for state in states for hand_range in state.ranges]
+  ranges = [private_range for state in states for private_range in state.ranges]
   counts = [
     (len(state.ranges[0].hands), len(state.ranges[1].hands), len(state.moves)) for state in states
   ]
   return {
     "counts": np.array(counts, np.int32).ravel(),
     "moves": np.array([move for state in states for move in state.moves], np.int32),
-    "value": joined((_float32(hand_range.value) for hand_range in ranges), np.float32),
+    "value": joined((_float32(private_range.value) for private_range in ranges), np.float32),
     "action_value": joined((_float32(state.action_value) for state in states), np.float32),
-    "hands": joined((hand_range.hands.astype(np.uint16) for hand_range in ranges), np.uint16),
-    "weight": joined((_relative(hand_range.weight) for hand_range in ranges), np.float32),
+    "hands": joined((private_range.hands.astype(np.uint16) for private_range in ranges), np.uint16),
+    "weight": joined((_relative(private_range.weight) for private_range in ranges), np.float32),
     "opponent_weight": joined(
-      (_relative(hand_range.opponent_weight) for hand_range in ranges), np.float32
+      (_relative(private_range.opponent_weight) for private_range in ranges), np.float32
     ),
-    "equity": joined((_in_uint16(hand_range.equity) for hand_range in ranges), np.uint16),
+    "equity": joined((_in_uint16(private_range.equity) for private_range in ranges), np.uint16),
     "probability": joined((_in_uint16(state.probability) for state in states), np.uint16),
     "is_best": joined((state.is_best.ravel().astype(np.uint8) for state in states), np.uint8),
   }

@@ -78,11 +78,13 @@ class InfosetTable:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class HandRange:
-  """Range of a player at a public state: its hands, or its types in games of private types.
+class PrivateRange:
+  """Range of a player at a public state, over its private states: hands in poker, types in other games.
+
+  Here and in `PageState`, "hand" also means type.
 
   Attributes:
-    hands: int64 (hands,). The hands, as indices in the list of all hands.
+    hands: int64 (hands,). The hands, as indices of the names in `Content.grid`.
     weight: float64 (hands,). The probability that the hand is dealt, up to a common factor, times the player's reach.
     opponent_weight: float64 (hands,). The total weight of the opponent's hands that are possible beside the hand.
       `weight * opponent_weight` is proportional to the reach probability of the hand.
@@ -104,16 +106,16 @@ class PageState:
 
   Attributes:
     board: list of str. The names of the public cards.
-    ranges: two `HandRange`. The range of each player.
+    ranges: two `PrivateRange`. The range of each player.
     moves: list of int. The actions of the player to move, as indices of `Content.names`; empty at chance nodes.
     probability: float64 (actions, hands). The strategy of the player to move with each hand of its range.
     action_value: float64 (actions, hands). The expected payoff of the player to move if it takes an action; NaN where
-      `HandRange.value` is NaN.
+      `PrivateRange.value` is NaN.
     is_best: bool (actions, hands). True if a best response of the player to move takes the action.
   """
 
   board: list[str]
-  ranges: tuple[HandRange, HandRange]
+  ranges: tuple[PrivateRange, PrivateRange]
   moves: list[int]
   probability: Float64s
   action_value: Float64s

@@ -25,11 +25,11 @@ from spiel_cfr.evaluation import evaluate
 from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.explorer.page_content import (
   Content,
-  HandRange,
   PageState,
+  PrivateRange,
   number_name,
 )
-from spiel_cfr.explorer.public_states import PageStates
+from spiel_cfr.explorer.state_table import StateTable
 from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.vector.public_tree import PLAYERS
@@ -39,6 +39,8 @@ from spiel_cfr.policies import forms
 
 class _PlayedTree:
   """Reach and values at all public states of a game, under a policy.
+
+  `search.VectorTree` has these numbers for constant-sum games only, and lacks `opponent_weight` at terminals.
 
   The number of a public state is that of its node of the public tree, or the number of nodes + k for terminal k.
 
@@ -99,7 +101,7 @@ class _PlayedTree:
       chances = self._chances(np.maximum(tree.weights[kind], 0.0))
       self.opponent_weight[0][states] = self.reach[1][states] @ chances.T
       self.opponent_weight[1][states] = self.reach[0][states] @ chances
-    # A terminal has the kind of the node above, which lacks a last move of chance.
+    # A terminal stores the kind of the node above; if chance moved last, its probability is missing there.
     for edge in np.flatnonzero(
       (tree.child < 0) & (tree.player[tree.node_of_edge] == CHANCE)
     ).tolist():
@@ -184,7 +186,7 @@ def describe(
   sizes = np.zeros(len(mover), np.int64)
   decides = mover >= 0
   sizes[decides] = tree.width[mover[decides], tree.kind[played.order[decides]]]
-  states = PageStates(
+  states = StateTable(
     parent=played.parent,
     mover=mover.astype(np.int64),
     num_infosets=sizes,
@@ -241,7 +243,7 @@ def _public_state(
   tree, mover = played.tree, int(played.tree.player[node])
   types = tree.types[int(tree.kind[node])]
   ranges = [
-    HandRange(
+    PrivateRange(
       hands=hands[player][possible],
       weight=played.reach[player][node, possible],
       opponent_weight=played.opponent_weight[player][node, possible],

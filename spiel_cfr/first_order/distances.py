@@ -42,7 +42,7 @@ from spiel_cfr._numba.arrays import Float64s, aligned_zeros
 from spiel_cfr._numba.simd import LANES, full, load, store, where_greater
 from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
-from spiel_cfr.first_order.responses import player_trees
+from spiel_cfr.first_order.player_trees import player_trees
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence, vector_starts
 from spiel_cfr.games.sequence_form.treeplex import Treeplex

@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
+from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.gradient_solver import GradientSolver, GradientState
 from spiel_cfr.cfr.synchronization import synchronized
+from spiel_cfr.first_order.constant_sum import payoff_sum
 from spiel_cfr.first_order.distances import DilatedDistance, DistanceWeights, ProximalPoint
-from spiel_cfr.first_order.saddle_points import payoff_sum
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
@@ -87,12 +88,12 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
 
     Raises:
       UnsupportedGameError: the game is not a constant-sum game of two players.
-      ArgumentError: `regularizer` or `weights` is unknown.
+      ArgumentError: `aggressive` is not a boolean, or `regularizer` or `weights` is unknown.
       GameError: see `compile_game`.
     """
-    self.aggressive = bool(aggressive)
+    self.aggressive = arguments.boolean(aggressive, "aggressive")
     super().__init__(game)
-    self._sum = payoff_sum(self.compiled_game, type(self).__name__)
+    self._payoff_sum, self._tolerance = payoff_sum(self.compiled_game, type(self).__name__)
     self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
     self.reset()
 
@@ -130,7 +131,7 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
       self._smooth_response(player, point, smoothing).values.item(player)
       for player in self._players
     )
-    return self._sum.total - first - second
+    return self._payoff_sum - first - second
 
   def _begin(self, state: ExcessiveGapState) -> None:
     """Sets the first mu, and first strategies whose excess is not negative.
@@ -145,7 +146,7 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
         sequences = self._sequences(player)
         response = self._smooth_response(player, state.point, state.smoothing)
         state.point[sequences] = response.point[sequences]
-      if halvings and self._excess(state.point, state.smoothing) >= -self._sum.rounding:
+      if halvings and self._excess(state.point, state.smoothing) >= -self._tolerance:
         return
 
   def _sequences(self, player: int) -> slice:
@@ -164,7 +165,7 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
       new_point, new_smoothing, values = self._shrunk(player, response, tau)
       if not self.aggressive:
         break
-      if self._excess(new_point, new_smoothing) >= -self._sum.rounding:
+      if self._excess(new_point, new_smoothing) >= -self._tolerance:
         state.tau = min(_FIRST_TAU, _SUCCESS_FACTOR * tau)
         break
       tau /= _FAILURE_DIVISOR

@@ -17,6 +17,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
 from spiel_cfr.first_order.distances import DilatedDistance, ProximalPoint
 from spiel_cfr.games.compiling import AnyGame
@@ -43,6 +44,7 @@ class KOMWUSolver(GradientSolver[KOMWUState]):
     step: float. eta times the coupling.
   """
 
+  @typed
   def __init__(self, game: AnyGame, step: float = 0.5) -> None:
     """Makes the solver.
 

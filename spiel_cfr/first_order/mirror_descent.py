@@ -16,6 +16,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
 from spiel_cfr.first_order.distances import DilatedDistance, DistanceWeights
 from spiel_cfr.games.compiling import AnyGame
@@ -41,6 +42,7 @@ class OptimisticMirrorDescentSolver(GradientSolver[MirrorDescentState]):
     distance: the dilated distance on each player's strategies.
   """
 
+  @typed
   def __init__(
     self,
     game: AnyGame,

@@ -23,9 +23,11 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
+from spiel_cfr._util import arguments
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
+from spiel_cfr.first_order.constant_sum import payoff_sum
 from spiel_cfr.first_order.distances import DilatedDistance, DistanceWeights, ProximalPoint
-from spiel_cfr.first_order.saddle_points import payoff_sum
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
@@ -57,6 +59,7 @@ class MirrorProxSolver(GradientSolver[MirrorProxState]):
     distance: the dilated distance on each player's strategies.
   """
 
+  @typed
   def __init__(
     self,
     game: AnyGame,
@@ -64,10 +67,23 @@ class MirrorProxSolver(GradientSolver[MirrorProxState]):
     regularizer: Regularizer = "entropy",
     weights: DistanceWeights = "farina2021",
   ) -> None:
-    """Makes the solver. `ExcessiveGapSolver` has the same arguments and errors."""
-    self.aggressive = bool(aggressive)
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or an argument of `compile_game`.
+      aggressive: True if steps may grow, False to take the proven steps.
+      regularizer: "entropy" or "euclidean".
+      weights: "kroer2017", "farina2021" or "one". The bound is proven for "kroer2017", for "farina2021" with the
+        entropy, and for all weights if `aggressive`.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players.
+      ArgumentError: `aggressive` is not a boolean, or `regularizer` or `weights` is unknown.
+      GameError: see `compile_game`.
+    """
+    self.aggressive = arguments.boolean(aggressive, "aggressive")
     super().__init__(game)
-    self._sum = payoff_sum(self.compiled_game, type(self).__name__)
+    self._payoff_sum, self._tolerance = payoff_sum(self.compiled_game, type(self).__name__)
     self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
     self.reset()
 
@@ -113,7 +129,7 @@ class MirrorProxSolver(GradientSolver[MirrorProxState]):
 
   def _passes_check(self, second: ProximalPoint) -> bool:
     """Returns whether the inequality in the docstring of the module holds for the second proximal step."""
-    return float(second.values.sum()) <= self._sum.total + self._sum.rounding
+    return float(second.values.sum()) <= self._payoff_sum + self._tolerance
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)

@@ -4,9 +4,9 @@ With q the sequence form of a player's strategy and q_ref that of the reference,
 
     utility - mu (q - q_ref)
 
-The transformed game is strongly monotone, so that its iterates converge, without an average. Its saddle point is the
-proximal point of the reference. Every `period` iterations, q becomes the new reference. The iterates therefore converge
-to a saddle point of the original game.
+The transformed game is strongly monotone: it has a single saddle point, and the iterates converge to it without an
+average. Every `period` iterations, q becomes the new reference. These are steps of the proximal point method, so the
+references converge to a saddle point of the original game.
 
 Strategies tremble with a probability that halves with each new reference; see `regret_minimizers.trembling_matching`.
 Meng et al., "Reward transformation CFR+" (NeurIPS 2025); the constants are those of their program.
@@ -20,8 +20,9 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.gradient_solver import GradientSolver, GradientState
-from spiel_cfr.first_order.responses import player_trees
+from spiel_cfr.first_order.player_trees import player_trees
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import TIE
@@ -62,6 +63,7 @@ class RTCFRPlusSolver(GradientSolver[RTCFRPlusState]):
     period: int. The number of iterations from one reference to the next.
   """
 
+  @typed
   def __init__(self, game: AnyGame, pull: float = 1e-3, period: int = 100) -> None:
     """Makes the solver.
 

@@ -13,7 +13,7 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import atlas, errors
-from spiel_cfr.atlas.entries import read_entry
+from spiel_cfr.atlas.solved_games import from_json
 from spiel_cfr.evaluation import evaluate, solve_lp
 from spiel_cfr.exploitation.guaranteed import GuaranteedStrategies
 
@@ -26,12 +26,12 @@ _FILE = pathlib.Path(atlas.__file__).parent / "atlas.json"
 
 
 def recompute_a_tenth(most_states):
-  """Computes a tenth of the entries again, which differ from run to run."""
-  known = [entry for entry in atlas.entries() if entry.num_states <= most_states]
+  """Computes a tenth of the games again, which differ from run to run."""
+  known = [solved for solved in atlas.games() if solved.num_states <= most_states]
   wrong = []
   seed = random.SystemRandom().randrange(10**6)
-  for entry in random.Random(seed).sample(known, len(known) // 10):
-    wrong += atlas_numbers.changes(entry, atlas_numbers.recompute(entry.compile()))
+  for solved in random.Random(seed).sample(known, len(known) // 10):
+    wrong += atlas_numbers.changes(solved, atlas_numbers.recompute(solved.compile()))
   assert not wrong, f"seed {seed}"
 
 
@@ -46,10 +46,10 @@ def test_a_tenth_of_all_games():
 
 
 def test_changes_are_seen():
-  entry = atlas.find("kuhn_poker")
+  solved = atlas.find("kuhn_poker")
   text = json.loads(_FILE.read_text())[0]
   numbers = {name: text[name] for name in text if name not in ("game", "facts", "published")}
-  assert atlas_numbers.changes(entry, numbers) == []
+  assert atlas_numbers.changes(solved, numbers) == []
   for name, other in (
     ("num_states", 57),
     ("value", ["0.1", "0.2"]),
@@ -63,30 +63,30 @@ def test_changes_are_seen():
     ("best_efce", 1.0),
     ("efce_bound", 1.0),
   ):
-    assert len(atlas_numbers.changes(entry, numbers | {name: other})) == 1
+    assert len(atlas_numbers.changes(solved, numbers | {name: other})) == 1
 
 
 def test_the_page_matches_the_file():
   page = (_ROOT / "docs" / "atlas.md").read_text()
   version = page.partition("Computed with OpenSpiel ")[2].partition(".\n")[0]
-  assert page == atlas_page.page(page, atlas.entries(), version), "run `make atlas`"
+  assert page == atlas_page.page(page, atlas.games(), version), "run `make atlas`"
 
 
 def test_there_are_eighty_games_and_the_file_is_small():
-  assert len(atlas.entries()) >= 80
-  assert len({entry.game for entry in atlas.entries()}) == len(atlas.entries())
+  assert len(atlas.games()) >= 80
+  assert len({solved.game for solved in atlas.games()}) == len(atlas.games())
   assert _FILE.stat().st_size < 200_000
 
 
 def test_published_values_agree():
   verdicts = [
-    published.agrees_with(entry.value)
-    for entry in atlas.entries()
-    if entry.value is not None
-    for published in entry.published
+    published.agrees_with(solved.value)
+    for solved in atlas.games()
+    if solved.value is not None
+    for published in solved.published
   ]
   assert len(verdicts) > 10 and all(verdicts)
-  wrong = read_entry(
+  wrong = from_json(
     json.loads(_FILE.read_text())[0] | {"published": [{"value": "-0.0600", "source": "nowhere"}]}
   )
   assert not wrong.published[0].agrees_with(wrong.value)
@@ -106,15 +106,15 @@ def test_games_are_found_by_any_string():
 
 
 def test_games_by_other_names():
-  assert atlas.find("koller_1994.efg").load().num_players() == 2
+  assert atlas.find("koller_1994.efg").compile().num_players == 2
   shorter = "dice_endgame(sides=2,dice=1 2,rule=normal)"
   assert atlas.find(shorter).game == "dice_endgame(dice=1 2,sides=2,rule=normal)"
   assert atlas.load("kuhn_poker").num_players() == 2
-  for entry in atlas.entries():
-    if entry.num_states <= 200 and entry.form == "list":
-      compiled = entry.compile()
-      assert compiled.num_states == entry.num_states
-      assert tuple(tree.num_infosets for tree in compiled.treeplexes) == entry.num_infosets
+  for solved in atlas.games():
+    if solved.num_states <= 200 and solved.form == "list":
+      compiled = solved.compile()
+      assert compiled.num_states == solved.num_states
+      assert tuple(tree.num_infosets for tree in compiled.treeplexes) == solved.num_infosets
   with pytest.raises(errors.ArgumentError, match="no file"):
     atlas.load("nowhere.efg")
   with pytest.raises(errors.ArgumentError, match="no file"):
@@ -125,14 +125,14 @@ def test_values_are_those_of_the_theory():
   assert (
     atlas.find("kuhn_poker").value.low <= Fraction(-1, 18) <= atlas.find("kuhn_poker").value.high
   )
-  for entry in atlas.entries():
-    assert entry.solution_nash_conv.high >= 0 and entry.uniform_nash_conv.high >= 0
-    assert entry.solution_nash_conv.low <= entry.uniform_nash_conv.high + Fraction(1, 10**12)
-    if entry.value is not None and entry.is_rational:
+  for solved in atlas.games():
+    assert solved.solution_nash_conv.high >= 0 and solved.uniform_nash_conv.high >= 0
+    assert solved.solution_nash_conv.low <= solved.uniform_nash_conv.high + Fraction(1, 10**12)
+    if solved.value is not None and solved.is_rational:
       assert (
         0
-        <= entry.value.high - entry.value.low
-        <= entry.solution_nash_conv.high + Fraction(1, 10**20)
+        <= solved.value.high - solved.value.low
+        <= solved.solution_nash_conv.high + Fraction(1, 10**20)
       )
 
 
@@ -170,14 +170,14 @@ def test_the_bluffing_range_of_kuhn_poker():
     assert bounds == pytest.approx([0.0, most], abs=1e-6)
 
 
-def in_a_copy_of_the_project(folder, entries, *arguments):
-  """Runs examples/atlas.py on other entries; returns what it prints."""
+def in_a_copy_of_the_project(folder, games, *arguments):
+  """Runs examples/atlas.py on other games; returns what it prints."""
   for name in ("examples", "docs", "spiel_cfr/atlas"):
     (folder / name).mkdir(parents=True, exist_ok=True)
   modules = ("atlas", "atlas_numbers", "atlas_page", "correlated_polytope")
   for name in (*(f"examples/{module}.py" for module in modules), "docs/atlas.md"):
     (folder / name).write_text((_ROOT / name).read_text())
-  (folder / "spiel_cfr" / "atlas" / "atlas.json").write_text(json.dumps(entries))
+  (folder / "spiel_cfr" / "atlas" / "atlas.json").write_text(json.dumps(games))
   return subprocess.run(
     [
       sys.executable,
@@ -194,8 +194,8 @@ def in_a_copy_of_the_project(folder, entries, *arguments):
 
 @pytest.mark.slow
 def test_an_interrupted_run_continues_and_changes_are_printed(tmp_path):
-  entries = [each for each in json.loads(_FILE.read_text()) if each["game"].startswith("matrix_")]
-  right, known, interrupted = entries[:3]
+  games = [each for each in json.loads(_FILE.read_text()) if each["game"].startswith("matrix_")]
+  right, known, interrupted = games[:3]
   wrong = right | {"num_states": 1}
   # The run has computed the second game, with another number than ever, and was killed while it wrote the third.
   strange = known | {"num_states": 2}

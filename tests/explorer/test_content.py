@@ -12,7 +12,7 @@ import typed_games
 import spiel_cfr
 from spiel_cfr import errors, policies
 from spiel_cfr._numba.arrays import range_starts
-from spiel_cfr.explorer import hand_moves, history_pages, public_state_pages
+from spiel_cfr.explorer import hand_moves, hand_pages, history_pages
 from spiel_cfr.explorer.exploration import describe
 from spiel_cfr.games.compiled import history_walk
 from spiel_cfr.poker import cards, ranges
@@ -294,7 +294,7 @@ def test_public_states(name):
   namer = hand_moves.HandMoves(compiled)
   values = HandValues(tree, compiled.layout, behavioral)
   every_board = set(range(len(tree.boards)))
-  states = list(public_state_pages._walk_states(tree, values, every_board, namer))
+  states = list(hand_pages._walk_states(tree, values, every_board, namer))
   assert len(states) == len(found.tree.mover)
   for node in decisions:
     number, place, _ = states[node]
@@ -528,7 +528,7 @@ def test_types_are_cut_by_reach_and_named():
 
 def test_grid():
   deal = find_deal(poker_games.random_endgame(1, 3).load())
-  grid = public_state_pages.hand_grid(deal, [cards.card_name(card) for card in range(52)])
+  grid = hand_pages.hand_grid(deal, [cards.card_name(card) for card in range(52)])
   place = {
     name: (row, column)
     for name, row, column in zip(grid["names"], grid["row"], grid["column"], strict=True)

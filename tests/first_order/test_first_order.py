@@ -216,6 +216,15 @@ def test_names():
       spiel_cfr.first_order.ExcessiveGapSolver("kuhn_poker", **{name: "log"})
 
 
+@pytest.mark.parametrize(
+  "solver", [spiel_cfr.first_order.ExcessiveGapSolver, spiel_cfr.first_order.MirrorProxSolver]
+)
+def test_words_are_not_booleans(solver):
+  with pytest.raises(errors.ArgumentError, match="aggressive must be True or False, not 'no'"):
+    solver("kuhn_poker", "no")
+  assert solver("kuhn_poker", np.True_).aggressive is True
+
+
 @pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
 def test_steps_that_are_too_large_are_no_numbers_or_still_strategies(regularizer):
   solver = spiel_cfr.first_order.OptimisticMirrorDescentSolver("kuhn_poker", 1e300, regularizer)

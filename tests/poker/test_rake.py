@@ -13,7 +13,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from spiel_cfr import errors, poker
-from spiel_cfr.explorer import public_state_pages
+from spiel_cfr.explorer import hand_pages
 from spiel_cfr.games.compiled.from_arrays import game_from_arrays
 from spiel_cfr.poker import ranges
 from spiel_cfr.poker.hand_values import HandValues
@@ -223,7 +223,7 @@ def test_explorer_pages_show_values_after_the_rake(tmp_path):
   solver.run(50)
   behavioral = solver.average_probabilities()
   values = HandValues(vector.tree, vector.layout, behavioral)
-  content = public_state_pages.describe(vector, values, max_infosets=10_000)
+  content = hand_pages.describe(vector, values, max_infosets=10_000)
   expected = spiel_cfr.expected_values(vector, solver.average_policy())
   np.testing.assert_allclose(content.tree.values[0], expected, atol=1e-9)
   spiel_cfr.explore(solver, tmp_path / "page.html")

@@ -164,7 +164,7 @@ def _cut() -> Any:
   return spiel_cfr.search.public_states(kuhn()).natural_cut()
 
 
-def _entry() -> Any:
+def _solved_game() -> Any:
   return spiel_cfr.atlas.find("kuhn_poker")
 
 
@@ -207,7 +207,7 @@ _PLAIN: dict[str, dict[str, Callable[[Any], Any]]] = {
   "atlas.find": {"game": lambda holder: "kuhn_poker"},
   "atlas.load": {"game": lambda holder: "selten_1975_1.efg"},
   "certificates.Certificate.save": {"path": lambda holder: "plain_certificate.json"},
-  "certificates.Interval.total": {"intervals": lambda holder: [_entry().value]},
+  "certificates.Interval.total": {"intervals": lambda holder: [_solved_game().value]},
   "exploitation.SafeExploiter.observe": {"history": lambda holder: [0, 1, 0, 0]},
   "explorer.hand_report": {
     "solution": lambda holder: spiel_cfr.poker.PokerSolution.of(_river_solver()),
@@ -229,6 +229,6 @@ _PLAIN: dict[str, dict[str, Callable[[Any], Any]]] = {
 # Objects that nobody makes, by class.
 _HOLDERS: dict[str, Callable[[], Any]] = {
   "Certificate": lambda: spiel_cfr.certify(kuhn(), solver()),
-  "Interval": lambda: _entry().value,
+  "Interval": lambda: _solved_game().value,
   "PokerSolution": lambda: spiel_cfr.poker.PokerSolution.of(_river_solver()),
 }

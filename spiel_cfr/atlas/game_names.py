@@ -70,7 +70,7 @@ def load(game: str) -> pyspiel.Game:
   if game in ENDGAMES:
     return ranges.endgame(**ENDGAMES[game]).load()
   if _is_dice_endgame(game):
-    return dice_endgame.load(game)
+    return dice_endgame.from_string(game)
   return loading.load_game(game)
 
 

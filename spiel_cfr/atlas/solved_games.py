@@ -1,4 +1,4 @@
-"""Entries of the atlas: each has a game, its size, and proven bounds on values."""
+"""Solved games of the atlas: each with its size, and proven bounds on values."""
 
 import dataclasses
 import difflib
@@ -8,11 +8,9 @@ import json
 from fractions import Fraction
 from typing import Any, Literal
 
-import pyspiel
-
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr.atlas import sources
+from spiel_cfr.atlas import game_names
 from spiel_cfr.certificates import Interval
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
@@ -46,8 +44,8 @@ class Published:
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
-  """A game of the atlas. Payoffs are in the game's units per play.
+class SolvedGame:
+  """A game of the atlas with its numbers. Payoffs are in the game's units per play.
 
   Attributes:
     game: str. OpenSpiel's string, or another name; see `atlas.load`.
@@ -60,17 +58,19 @@ class Entry:
     solution: str. The method of the solution, such as "lp", "restarted 10,000" (iterations), or "quantal response 10^6"
       (rationality).
     solution_nash_conv: `Interval`. Bounds on NashConv of the solution.
-    is_rational: bool. True if all payoffs and chance probabilities stand for rationals; see `Certificate`.
+    is_rational: bool. True if every payoff and chance probability is taken as a fraction with a small denominator, such
+      as 1/3 for 0.333... False if the bounds allow for rounding errors of these numbers, see `Certificate`.
     infostate: "history" or None. With "history", infosets are the player's own observations and actions, see
       `compile_game`. With None, they are OpenSpiel's information states.
     form: "list", "vector" or "private moves". The form in which the game is compiled; "list" is a list of histories.
     arithmetic: "integers" or "floats". The arithmetic of the bounds, see `Certificate`.
     unique: tuple of bool. For each player, whether all its equilibrium strategies have the same sequence form, by
       linear programs; None if rounding hides it. None instead of the tuple if it was not computed.
-    best_efce: float. The largest sum of payoffs in an extensive-form correlated equilibrium; None if not computed.
+    best_efce: float. The largest sum of payoffs in an extensive-form correlated equilibrium, by a linear program; None
+      if not computed.
     efce_bound: float. An upper bound on that sum in a game that is not triangle-free; None if not computed.
-    best_ce: str. The largest sum of payoffs in a correlated equilibrium of the normal form, a fraction. None if a
-      player has several infosets, or if there are more than 16 outcomes.
+    best_ce: `Fraction`. The largest sum of payoffs in a correlated equilibrium of the normal form, at a vertex of the
+      polytope. None if a player has several infosets, or if there are more than 16 outcomes.
     polytope: tuple of int. Dimension, number of vertices and number of facets of the polytope of correlated equilibria
       of the normal form. None if a player has several infosets, or if there are more than 16 outcomes.
     facts: tuple of str. Other proven facts.
@@ -92,22 +92,18 @@ class Entry:
   unique: tuple[bool | None, bool | None] | None = None
   best_efce: float | None = None
   efce_bound: float | None = None
-  best_ce: str | None = None
+  best_ce: Fraction | None = None
   polytope: tuple[int, int, int] | None = None
   facts: tuple[str, ...] = ()
   published: tuple[Published, ...] = ()
 
-  def load(self) -> pyspiel.Game:
-    """Returns the game as a game of OpenSpiel."""
-    return sources.load(self.game)
-
   def compile(self) -> CompiledGame:
-    """Returns the compiled game, with the infosets of the entry."""
-    return compile_game(self.load(), infostate=self.infostate, progress=False)
+    """Returns the compiled game, with the infosets that `infostate` says."""
+    return compile_game(game_names.load(self.game), infostate=self.infostate, progress=False)
 
 
-def read_entry(text: dict[str, Any]) -> Entry:
-  """Returns the entry of a JSON object of the atlas's file."""
+def from_json(text: dict[str, Any]) -> SolvedGame:
+  """Returns the game of a JSON object of the atlas's file."""
   fields = dict(text)
   for name in ("value", "uniform_nash_conv", "solution_nash_conv"):
     if fields[name] is not None:
@@ -115,19 +111,21 @@ def read_entry(text: dict[str, Any]) -> Entry:
   for name in ("num_infosets", "unique", "polytope", "facts"):
     if fields.get(name) is not None:
       fields[name] = tuple(fields[name])
+  if "best_ce" in fields:
+    fields["best_ce"] = Fraction(fields["best_ce"])
   fields["published"] = tuple(Published(**value) for value in fields.get("published", ()))
-  return Entry(**fields)
+  return SolvedGame(**fields)
 
 
 @functools.cache
-def entries() -> tuple[Entry, ...]:
-  """Returns all entries, in the order of the page."""
+def games() -> tuple[SolvedGame, ...]:
+  """Returns all games of the atlas, in the order of the page."""
   text = importlib.resources.files(__package__).joinpath(_FILE).read_text()
-  return tuple(map(read_entry, json.loads(text)))
+  return tuple(map(from_json, json.loads(text)))
 
 
-def find(game: str) -> Entry:
-  """Returns the entry of a game, whether its string has default parameters or not.
+def find(game: str) -> SolvedGame:
+  """Returns a game of the atlas, whether its string has default parameters or not.
 
       >>> find("leduc_poker(players=2)").num_states
       9457
@@ -140,16 +138,16 @@ def find(game: str) -> Entry:
     GameError: OpenSpiel can't load the game.
   """
   arguments.of_type(game, "game", str)
-  by_name = {entry.game: entry for entry in entries()}
+  by_name = {solved.game: solved for solved in games()}
   if game in by_name:
     return by_name[game]
-  canonical, short_name = sources.canonical(game), game.partition("(")[0]
-  for name, entry in by_name.items():
-    if name.partition("(")[0] == short_name and sources.canonical(name) == canonical:
-      return entry
+  canonical, short_name = game_names.canonical(game), game.partition("(")[0]
+  for name, solved in by_name.items():
+    if name.partition("(")[0] == short_name and game_names.canonical(name) == canonical:
+      return solved
   names = [*by_name]
   close = difflib.get_close_matches(game, names, 3, 0.5)
   raise errors.ArgumentError(
     f"The atlas does not have {game!r}, but {len(names)} others, such as {', '.join(close or names[:3])}; see "
-    "atlas.entries()."
+    "atlas.games()."
   )

@@ -1,4 +1,4 @@
-"""Backward passes over one player's infosets with a block kernel, which return the new strategy in sequence form."""
+"""Treeplexes of single players for first-order methods: block kernels run over all infosets, from the leaves up."""
 
 from typing import NamedTuple
 
@@ -63,8 +63,8 @@ class PlayerTree(NamedTuple):
 
 def player_trees(game: CompiledGame) -> list[PlayerTree]:
   """Returns the infosets and sequences of each player."""
-  _, players, groups, parent, *_ = game.every_infoset
+  every = game.every_infoset
   return [
-    PlayerTree(Tree(groups[begin:end], parent), slice(root, stop))
-    for begin, end, root, stop in players.astype(int).tolist()
+    PlayerTree(Tree(every.groups[begin:end], every.parent), slice(root, stop))
+    for begin, end, root, stop in every.players.astype(int).tolist()
   ]

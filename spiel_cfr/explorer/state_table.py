@@ -1,4 +1,4 @@
-"""Public states of a game in vector form, and the content of a page with the likeliest of them."""
+"""Table of the public states of a game in vector form, and the content of a page with the likeliest of them."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from spiel_cfr.games.openspiel.history_list import NONE
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PageStates:
+class StateTable:
   """Public states that may be on a page: parents come first, and the children of a state are adjacent.
 
   Attributes:

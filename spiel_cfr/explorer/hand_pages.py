@@ -14,8 +14,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.explorer.hand_moves import HandMoves
-from spiel_cfr.explorer.page_content import Content, HandRange, PageState
-from spiel_cfr.explorer.public_states import PageStates
+from spiel_cfr.explorer.page_content import Content, PageState, PrivateRange
+from spiel_cfr.explorer.state_table import StateTable
 from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import cards
@@ -101,7 +101,7 @@ def describe(
 
 def _public_states(
   tree: HandTree, values: HandValues, shown: set[int], states: list[_State]
-) -> PageStates:
+) -> StateTable:
   """Returns public states with their probabilities, expected values and numbers of infosets.
 
   Args:
@@ -122,7 +122,7 @@ def _public_states(
     len(tree.boards[state.board].hands[player]) if player >= 0 and state.board in shown else 0
     for state, player in zip(states, mover, strict=True)
   ]
-  return PageStates(
+  return StateTable(
     parent=np.array([state.parent for state in states]),
     mover=np.array(mover),
     num_infosets=np.array(num_infosets),
@@ -202,7 +202,7 @@ def _state(tree: HandTree, board: PlayedBoard, node: int, namer: HandMoves) -> P
   """Returns a public state with ranges, strategy and values; actions are in the order of their cost in chips."""
   number = board.number
   first, second = (
-    HandRange(
+    PrivateRange(
       hands=board.hands[player],
       weight=board.ranges[player][board.street.position[node]],
       opponent_weight=board.opponent_mass(player, node),
@@ -211,7 +211,7 @@ def _state(tree: HandTree, board: PlayedBoard, node: int, namer: HandMoves) -> P
     )
     for player in PLAYERS
   )
-  names = namer.board(number)
+  names = namer.board_cards(number)
   if tree.nodes[node].kind is not NodeKind.DECISION:
     none = np.zeros((0, 0))
     return PageState(names, (first, second), [], none, none, none > 0)

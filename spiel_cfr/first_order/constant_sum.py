@@ -1,6 +1,4 @@
-"""Check that a game's equilibria are saddle points: that it is a constant-sum game of two players."""
-
-from typing import NamedTuple
+"""Check that a game is a constant-sum game of two players, whose equilibria are saddle points."""
 
 from spiel_cfr import errors
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -9,20 +7,10 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 _ROUNDING = 1e-13
 
 
-class PayoffSum(NamedTuple):
-  """The sum of the players' payoffs, and the tolerance of comparisons with it.
+def payoff_sum(game: CompiledGame, solver: str) -> tuple[float, float]:
+  """Returns the sum of the players' payoffs in a constant-sum game, and the tolerance of comparisons with it.
 
-  Attributes:
-    total: the sum of the players' payoffs.
-    rounding: the largest rounding error of a sum of values.
-  """
-
-  total: float
-  rounding: float
-
-
-def payoff_sum(game: CompiledGame, solver: str) -> PayoffSum:
-  """Returns the sum of the players' payoffs in a constant-sum game.
+  The tolerance is the largest rounding error of a sum of values.
 
   Args:
     game: the game.
@@ -37,4 +25,5 @@ def payoff_sum(game: CompiledGame, solver: str) -> PayoffSum:
       f"{game.name} is not one. Use a solver that minimizes regret, such as CFRPlusSolver or "
       "OptimisticMirrorDescentSolver."
     )
-  return PayoffSum(game.constant_sum, _ROUNDING * (game.payoff_range[1] - game.payoff_range[0]))
+  low, high = game.payoff_range
+  return game.constant_sum, _ROUNDING * (high - low)
