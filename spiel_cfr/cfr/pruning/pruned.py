@@ -133,7 +133,7 @@ class Pruned(Solver):
 
     Raises:
       PruningError: the minimizer is not one of the three, or forgets regrets that the rule needs. Or the average has
-        other weights than the regrets, or is tapered or correlated. Or the game has more than two players, is an
+        other weights than the regrets, or is tapered. Or the game has more than two players, is an
         abstraction, or is in vector form.
       LockError: a part of the policy is locked.
       ArgumentError: `solver` is not a full-width solver, `rule` is unknown, or `min_window` is not from 1 to 3,000.
@@ -326,7 +326,7 @@ def _with_value_sums(solver: FullWidthSolver, rule: RuleName) -> WithValueSums:
   drops_actions = isinstance(minimizer, Hedge) and minimizer.threshold > 1.0
   keeps_all_regrets = minimizer == RegretMatching() or drops_actions
   is_sound = (is_plus and rule == "best_response") or (keeps_all_regrets and weights == Power(0.0))
-  is_plain_average = not (averaging.tapered or averaging.correlated or averaging.rule)
+  is_plain_average = not (averaging.tapered or averaging.rule)
   if not (is_sound and isinstance(weights, Power) and is_plain_average):
     raise errors.PruningError(
       f"{minimizer} with {averaging} can't be pruned by the rule {rule!r}. Pruning is sound by either rule with CFR "
