@@ -325,7 +325,7 @@ def test_pruning():
     for line in output.splitlines()
     if "_pruned |" in line
   ]
-  solvers = ["cfr_pruned", "cfr_best_response_pruned", "cfr+_pruned", "hedge_pruned"]
+  solvers = ["cfr_pruned", "cfr+_pruned", "hedge_pruned"]
   assert [row[:2] for row in rows] == [[name, at] for name in solvers for at in ("20", "150")]
   for _, _, bare, pruned, nodes, rollbacks, _ in rows:
     assert float(pruned) < 2 * float(bare)

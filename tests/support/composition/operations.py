@@ -258,7 +258,7 @@ def pruning(context: Context) -> None:
   solver = context.solver()
   minimizer, averaging = (solver._inner_arguments[name] for name in ("minimizer", "averaging"))
   inner = spiel_cfr.FullWidthSolver(context.form.compiled, minimizer.minimizer, averaging=averaging)
-  whole, pruned = (spiel_cfr.Pruned(inner, solver.rule, min_window=10) for _ in range(2))
+  whole, pruned = (spiel_cfr.Pruned(inner, min_window=10) for _ in range(2))
   whole.run(100)
   pruned.run(43)
   by_dict = spiel_cfr.nash_conv(context.form.enumerated, pruned.average_policy_dict())
