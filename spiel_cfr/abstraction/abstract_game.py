@@ -48,13 +48,16 @@ def abstract(
 
   Args:
     game: a compiled game that lists its leaves; or poker in vector form, for buckets of hands.
-    buckets: an argument of `make_buckets`, or a result of `lossless` or `hand_buckets`.
+    buckets: a function from infostate strings to names of buckets; or a mapping from infostates to such names. Infosets
+      that are missing in the mapping stay single. A name is any hashable object. Names of different players are
+      unrelated. Or `Buckets`, such as a result of `cluster`; for poker in vector form, a result of `hand_buckets`.
     players: the players whose infosets are put into buckets; None for all. The other players keep all of their
       information.
 
   Raises:
-    ArgumentError: see `make_buckets`; or a player does not exist.
-    AbstractionError: see `make_buckets`.
+    ArgumentError: `buckets` is neither a function nor a mapping, or a name is not hashable; or a player does not exist.
+    AbstractionError: infosets of a bucket have different actions, a mapping names an infostate that does not exist, or
+      the buckets belong to another game.
     ImperfectRecallError: an infoset is below another infoset of its bucket.
     UnsupportedGameError: the game is in vector form and the buckets are not `HandBuckets`, or the game is an
       abstraction.
@@ -64,13 +67,19 @@ def abstract(
   if isinstance(buckets, HandBuckets):
     full = check_whole_public_game(game)
     return merge_hands(full, buckets if players is None else buckets.only(full, players))
+  listed = check_lists_leaves(game)
+  all_buckets = make_buckets(listed, buckets)
+  return merge_infosets(listed, all_buckets if players is None else all_buckets.only(game, players))
+
+
+def check_lists_leaves(game: CompiledGame) -> EnumeratedGame:
+  """Returns the game if it lists its leaves and is no abstraction; otherwise, raises UnsupportedGameError."""
   if not isinstance(game, EnumeratedGame) or game.original is not game:
     raise errors.UnsupportedGameError(
       f"{game} lists no leaves of its own to merge. Pass compile_game(game, vector_form=False), without symmetries; "
-      "in vector form, hand_buckets."
+      "for poker in vector form, hand_buckets, or compile_public_game with merge_suits=True."
     )
-  all_buckets = make_buckets(game, buckets)
-  return _merge_infosets(game, all_buckets if players is None else all_buckets.only(game, players))
+  return game
 
 
 @typed
@@ -90,7 +99,7 @@ def lift(game: CompiledGame, policy: open_spiel.AnyPolicy) -> CompiledTabularPol
   return CompiledTabularPolicy(full, full.from_actions(game.to_actions(probabilities)))
 
 
-def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
+def merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
   """Returns the abstraction of a game by buckets of all players."""
   refinements = [_refine(full, buckets, player) for player in range(full.num_players)]
   number, copies = np.zeros((2, full.end), np.uint32)

@@ -503,7 +503,7 @@ def test_forged_windows_are_refused(name, forge):
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_every_form_works_or_is_refused(form, daring):
   game = form.compiled
-  if game.num_players > 2 or form.is_vector or form.buckets is not None:
+  if game.num_players > 2 or form.is_vector or form.is_abstraction:
     with pytest.raises(errors.PruningError, match="use no pruning"):
       pruned(game)
     return
