@@ -122,7 +122,7 @@ def before_the_river(game: spiel_cfr.poker.PublicGame) -> Curves:
         labels.append([turn, *(spiel_cfr.abstraction.k_means(values, size) for values in equities)])
       small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.hand_buckets(game, labels))
       add(curves, name, small.num_infosets, run(small, _TURN_ITERATIONS.value))
-  equal = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
+  equal = spiel_cfr.poker.compile_public_game(game.game, bet_filters.few_bets, merge_suits=True)
   add(curves, "lossless", equal.num_infosets, run(equal, _TURN_ITERATIONS.value))
   return curves
 
@@ -190,7 +190,7 @@ def endgames() -> Iterator[tuple[spiel_cfr.poker.PublicGame, str]]:
 def speed() -> str:
   """Measures CFR+ on Leduc poker with and without the lossless abstraction, and the time to find the abstraction."""
   full = spiel_cfr.compile_game("leduc_poker")
-  lossless = spiel_cfr.abstraction.abstract(full, spiel_cfr.abstraction.lossless(full))
+  lossless = spiel_cfr.abstraction.lossless_abstraction(full)
   runs = {
     "full": spiel_cfr.CFRPlusSolver(full).run,
     "lossless": spiel_cfr.CFRPlusSolver(lossless).run,
@@ -200,11 +200,11 @@ def speed() -> str:
   game, seconds = spiel_cfr.compile_game("liars_dice"), []
   for _ in range(3):
     begin = time.process_time()
-    spiel_cfr.abstraction.lossless(game)
+    spiel_cfr.abstraction.lossless_abstraction(game)
     seconds.append(time.process_time() - begin)
   return (
     f"\nAn iteration on Leduc poker ({full.num_infosets:,} infosets) takes {ratio:z.2f} "
-    f"times as long as on its lossless abstraction ({lossless.num_infosets:,}). Color refinement of liar's dice "
+    f"times as long as on its lossless abstraction ({lossless.num_infosets:,}). Lossless abstraction of liar's dice "
     f"({game.num_infosets:,} infosets) takes {float(np.median(seconds)):z.2f} s."
   )
 

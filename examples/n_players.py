@@ -51,10 +51,13 @@ def main() -> None:
     game = spiel_cfr.compile_game(_NAMED_GAMES[name])
     for label in _COLORS:
       solver = make(label, game)
-      points = []
-      for iteration in due():
-        solver.run(iteration - solver.iteration)
-        points.append((iteration, coarse_gap(solver), solver.nash_conv()))
+      play, points = spiel_cfr.correlated.EmpiricalPlay(game, "blind counterfactual"), []
+      for iteration in range(1, _ITERATIONS.value + 1):
+        # The weight of the iteration in the solver's average.
+        play.add(solver.current_probabilities(), iteration if label == "CFR+" else 1.0)
+        solver.run(1)
+        if iteration in due():
+          points.append((iteration, play.gap("coarse").gap, solver.nash_conv()))
       curves.setdefault(name, {})[label] = points
       _, gap, nash_conv = points[-1]
       last = f"{solver.gap().gap:z.1e}" if isinstance(solver, spiel_cfr.EFRSolver) else ""
@@ -85,29 +88,19 @@ def draw(curves: dict[str, Curves]) -> None:
 def make(
   label: str, game: spiel_cfr.CompiledGame
 ) -> spiel_cfr.EFRSolver | spiel_cfr.FullWidthSolver:
-  """Returns a solver that stores the sums that gaps need."""
+  """Returns a solver whose players update at the same time."""
   if label == "EFR":
     return spiel_cfr.EFRSolver(game, deviations="causal partial sequence")
   plus = label == "CFR+"
-  return spiel_cfr.FullWidthSolver(
-    game,
-    spiel_cfr.RegretMatching.plus() if plus else spiel_cfr.RegretMatching(),
-    alternating_updates=False,
-    averaging=spiel_cfr.Averaging(float(plus), correlated=True),
+  return spiel_cfr.TabularCFRSolver(
+    game, alternating_updates=False, linear_averaging=plus, regret_matching_plus=plus
   )
 
 
-def coarse_gap(solver: spiel_cfr.EFRSolver | spiel_cfr.FullWidthSolver) -> float:
-  """Returns the gap of play from a coarse correlated equilibrium."""
-  if isinstance(solver, spiel_cfr.EFRSolver):
-    return solver.gap("coarse").gap
-  return spiel_cfr.correlated.coarse_correlated_gap(solver).gap
-
-
-def due() -> list[int]:
+def due() -> set[int]:
   """Returns the iterations to evaluate at: powers of 10^(1/6), and the last one."""
   steps = math.floor(6 * math.log10(_ITERATIONS.value))
-  return sorted({round(10 ** (step / 6)) for step in range(steps + 1)} | {_ITERATIONS.value})
+  return {round(10 ** (step / 6)) for step in range(steps + 1)} | {_ITERATIONS.value}
 
 
 if __name__ == "__main__":

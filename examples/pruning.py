@@ -1,4 +1,4 @@
-"""Measures the savings of pruning: four solvers with and without it, on games where few actions are played.
+"""Measures the savings of pruning: three solvers with and without it, on games where few actions are played.
 
     python examples/pruning.py
 
@@ -24,7 +24,6 @@ from absl import app, flags
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, Pruned, RegretMatching, Solver
-from spiel_cfr.cfr.pruning.pruning_rule import RuleName
 from spiel_cfr.regret_minimizers.hedge import Hedge
 
 GAMES: dict[str, Callable[[], Any]] = {
@@ -40,12 +39,11 @@ GAMES: dict[str, Callable[[], Any]] = {
     "battleship(board_width=2,board_height=2,ship_sizes=[1;2],ship_values=[1;2],num_shots=3,allow_repeated_shots=False)"
   ),
 }
-# Solver -> minimizer, power of the averaging weights, pruning rule.
-SOLVERS: dict[str, tuple[spiel_cfr.RegretMinimizer, float, RuleName]] = {
-  "cfr_pruned": (RegretMatching(), 0.0, "regret"),
-  "cfr_best_response_pruned": (RegretMatching(), 0.0, "best_response"),
-  "cfr+_pruned": (RegretMatching.plus(), 1.0, "best_response"),
-  "hedge_pruned": (Hedge(1000.0, 2.0), 0.0, "regret"),
+# Solver -> minimizer, power of the averaging weights.
+SOLVERS: dict[str, tuple[spiel_cfr.RegretMinimizer, float]] = {
+  "cfr_pruned": (RegretMatching(), 0.0),
+  "cfr+_pruned": (RegretMatching.plus(), 1.0),
+  "hedge_pruned": (Hedge(1000.0, 2.0), 0.0),
 }
 
 _GAMES = flags.DEFINE_list("games", list("012"), "games to measure, by number from 0")
@@ -72,10 +70,10 @@ def main() -> None:
 
 def compare(game: spiel_cfr.CompiledGame, name: str) -> None:
   """Runs a solver without and with pruning, in turn, with averages over the same iterations."""
-  minimizer, power, rule = SOLVERS[name]
+  minimizer, power = SOLVERS[name]
   averaging = spiel_cfr.Averaging(power, "faced")
   plain = FullWidthSolver(game, minimizer, averaging=averaging)
-  pruned = Pruned(FullWidthSolver(game, minimizer, averaging=averaging), rule)
+  pruned = Pruned(FullWidthSolver(game, minimizer, averaging=averaging))
   solvers: tuple[Solver, ...] = plain, pruned
   seconds = [0.0, 0.0]
   for solver in solvers:

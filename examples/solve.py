@@ -4,7 +4,7 @@ r"""Solves one game, prints its convergence, and writes the policy.
 
 chooses the solver, and stops at an exploitability of 1e-9 or after a minute.
 
-    python examples/solve.py --game="liars_dice(dice_sides=4)" --solver=dcfr --iterations=10000 --plot
+    python examples/solve.py --game="liars_dice(dice_sides=4)" --solver=dcfr --iterations=10000
 
 runs a solver by name. Both print a table of iterations, seconds and NashConv, and write the policy as JSON: infostate
 -> action -> probability. Ctrl-C stops early, with the policy so far.
@@ -16,13 +16,11 @@ can be stopped or killed at any moment. Started again, it resumes from the last 
 policy, bit for bit. `plot_traces.py` draws traces.
 """
 
-from results import draws, file_name, pyplot, save, start
+from results import file_name, start
 
-import json
 import math
 import pathlib
 import time
-from collections.abc import Sequence
 
 from absl import app, flags
 from named_solvers import SOLVERS, find
@@ -53,10 +51,6 @@ _EVAL_EVERY = flags.DEFINE_integer(
 _POLICY = flags.DEFINE_string(
   "policy", None, "file of the average policy; by default in results/, named by the game"
 )
-_PLOT = flags.DEFINE_bool("plot", False, "draw NashConv, which needs matplotlib")
-_PICTURE = flags.DEFINE_string(
-  "picture", None, "file of the picture; by default in results/, named by the game"
-)
 _MAX_NODES = flags.DEFINE_integer(
   "max_nodes", 20_000_000, "largest number of states of the game", lower_bound=1
 )
@@ -72,10 +66,7 @@ _RESUME = flags.DEFINE_bool("resume", False, "resume from the last checkpoint, i
 def main() -> None:
   begin = time.perf_counter()
   policy = pathlib.Path(_POLICY.value or "results/" + file_name("policy", _GAME.value, ".json"))
-  picture = pathlib.Path(_PICTURE.value or "results/" + file_name("solve", _GAME.value, ".png"))
   check_writable(policy)
-  if _PLOT.value:
-    check_writable(picture)
   game = spiel_cfr.compile_game(_GAME.value, max_nodes=_MAX_NODES.value)
   compiling = time.perf_counter() - begin
   print(game, flush=True)
@@ -113,21 +104,8 @@ def main() -> None:
     print(f"{row.iteration:12,}{row.solver_seconds:z12.4f}{row.nash_conv:z14.6e}")
   print(f"\n{solution}\n")
 
-  policy.write_text(json.dumps(solution.policy_dict(), indent=1))
+  spiel_cfr.save_policy(game, solution.policy, policy)
   print(f"Wrote {policy}")
-  if _PLOT.value:
-    draw(f"{game.game_string.removesuffix('()')}, {name}", solution.rows, picture)
-
-
-@draws
-def draw(title: str, rows: Sequence[spiel_cfr.runs.Row], path: pathlib.Path) -> None:
-  """Draws NashConv against iterations."""
-  figure, axes = pyplot().subplots(figsize=(7, 4.5), layout="constrained")
-  axes.plot([row.iteration for row in rows], [row.nash_conv for row in rows], marker=".")
-  axes.set(xscale="log", yscale="log", xlabel="iterations", ylabel="NashConv")
-  axes.set_title(title)
-  axes.grid(which="major", color="0.9")
-  save(figure, path, 150)
 
 
 if __name__ == "__main__":

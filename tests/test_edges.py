@@ -916,11 +916,9 @@ def test_solvers_are_named_or_made(solver: Any, kuhn: Any) -> None:
 
 
 def test_games_by_name_are_compiled() -> None:
-  buckets = spiel_cfr.abstraction.lossless("leduc_poker")
-  leduc = spiel_cfr.compile_game("leduc_poker")
-  assert spiel_cfr.abstraction.abstract(leduc, buckets).num_infosets == 288
+  assert spiel_cfr.abstraction.lossless_abstraction("leduc_poker").num_infosets == 288
   assert choose_solver("kuhn_poker") == choose_solver(spiel_cfr.compile_game("kuhn_poker"))
-  for ask in (spiel_cfr.abstraction.lossless, choose_solver):
+  for ask in (spiel_cfr.abstraction.lossless_abstraction, choose_solver):
     with pytest.raises(errors.ArgumentError, match="game"):
       ask(3)
 

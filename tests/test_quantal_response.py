@@ -221,7 +221,7 @@ def test_the_unit_of_payoffs_does_not_matter(unit):
 
 @pytest.mark.parametrize(
   "form",
-  [form for form in FORMS if form.is_vector and not form.is_large and not form.buckets],
+  [form for form in FORMS if form.is_vector and not form.is_large and not form.is_abstraction],
   ids=str,
 )
 def test_forms_of_games(form):
@@ -252,6 +252,6 @@ def test_refusals():
   with pytest.raises(errors.NoSolutionError, match="be followed beyond rationality"):
     spiel_cfr.solve_qre("kuhn_poker", 1e100)
   for form in FORMS:
-    if form.buckets is not None and not form.is_large:
+    if form.is_abstraction and not form.is_large:
       with pytest.raises(errors.AbstractionError, match="original"):
         spiel_cfr.solve_qre(form.compiled, 1.0)

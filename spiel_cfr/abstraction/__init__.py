@@ -6,12 +6,12 @@ from spiel_cfr.abstraction.action_translation import (
   pseudo_harmonic,
   translated_policy,
 )
-from spiel_cfr.abstraction.buckets import Buckets, make_buckets
+from spiel_cfr.abstraction.buckets import Buckets
 from spiel_cfr.abstraction.clusters import cluster, k_means
 from spiel_cfr.abstraction.hand_buckets import HandBuckets, hand_buckets
 from spiel_cfr.abstraction.hand_features import equity_histograms, hand_equities, next_histograms
 from spiel_cfr.abstraction.least_exploitable_strategies import LeastExploitable, least_exploitable
-from spiel_cfr.abstraction.lossless_symmetries import lossless, lossless_abstraction
+from spiel_cfr.abstraction.lossless_symmetries import lossless_abstraction
 from spiel_cfr.abstraction.refining import Refined, solve_refining
 
 __all__ = [
@@ -27,9 +27,7 @@ __all__ = [
   "k_means",
   "least_exploitable",
   "lift",
-  "lossless",
   "lossless_abstraction",
-  "make_buckets",
   "nearest_sizes",
   "next_histograms",
   "pseudo_harmonic",

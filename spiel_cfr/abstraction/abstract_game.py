@@ -34,6 +34,9 @@ from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import CompiledTabularPolicy, open_spiel
 
+# The end of the message on games that do not list their leaves.
+ADVICE = "For poker in vector form, use hand_buckets, or compile_public_game with merge_suits=True."
+
 
 def abstract(
   game: CompiledGame, buckets: AnyBuckets | HandBuckets, players: Iterable[int] | None = None
@@ -48,13 +51,16 @@ def abstract(
 
   Args:
     game: a compiled game that lists its leaves; or poker in vector form, for buckets of hands.
-    buckets: an argument of `make_buckets`, or a result of `lossless` or `hand_buckets`.
+    buckets: a function from infostate strings to names of buckets; or a mapping from infostates to such names. Infosets
+      that are missing in the mapping stay single. A name is any hashable object. Names of different players are
+      unrelated. Or `Buckets`, such as a result of `cluster`; for poker in vector form, a result of `hand_buckets`.
     players: the players whose infosets are put into buckets; None for all. The other players keep all of their
       information.
 
   Raises:
-    ArgumentError: see `make_buckets`; or a player does not exist.
-    AbstractionError: see `make_buckets`.
+    ArgumentError: `buckets` is neither a function nor a mapping, or a name is not hashable; or a player does not exist.
+    AbstractionError: infosets of a bucket have different actions, a mapping names an infostate that does not exist, or
+      the buckets belong to another game.
     ImperfectRecallError: an infoset is below another infoset of its bucket.
     UnsupportedGameError: the game is in vector form and the buckets are not `HandBuckets`, or the game is an
       abstraction.
@@ -64,9 +70,9 @@ def abstract(
   if isinstance(buckets, HandBuckets):
     full = check_whole_public_game(game)
     return merge_hands(full, buckets if players is None else buckets.only(full, players))
-  listed = listed_game(game, "For poker in vector form, use hand_buckets.")
+  listed = listed_game(game, ADVICE)
   all_buckets = make_buckets(listed, buckets)
-  return _merge_infosets(
+  return merge_infosets(
     listed, all_buckets if players is None else all_buckets.only(listed, players)
   )
 
@@ -88,7 +94,7 @@ def lift(game: CompiledGame, policy: open_spiel.AnyPolicy) -> CompiledTabularPol
   return CompiledTabularPolicy(full, full.from_actions(game.to_actions(probabilities)))
 
 
-def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
+def merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
   """Returns the abstraction of a game by buckets of all players."""
   refinements = [_refine(full, buckets, player) for player in range(full.num_players)]
   number, copies = np.zeros((2, full.end), np.uint32)

@@ -1,10 +1,4 @@
-"""Buckets of an abstraction: sets of infosets that share a strategy.
-
-    buckets = make_buckets(game, lambda infostate: infostate.replace("private:2", "private:3"))
-
-If infostate strings contain too little, pass a dictionary made from `game.first_states()`, which has one state of each
-infoset.
-"""
+"""Buckets of an abstraction: sets of infosets that share a strategy."""
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -15,7 +9,6 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, concatenated_ranges
 from spiel_cfr._util import arguments
-from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.infosets import Infosets
 
@@ -25,7 +18,7 @@ Labels: TypeAlias = Callable[[str], Hashable] | Mapping[str, Hashable]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Buckets:
-  """Buckets of each player's infosets, in order of discovery. Make them with `make_buckets`, or from arrays.
+  """Buckets of each player's infosets, in order of discovery. `cluster` makes them, or you make them from arrays.
 
   Attributes:
     labels: for each player, int64 (infosets,). The bucket of each infoset. Numbers of different players are unrelated.
@@ -58,7 +51,7 @@ class Buckets:
     )
 
 
-# The argument of `make_buckets`.
+# The argument of `abstract` for games that list their leaves.
 AnyBuckets: TypeAlias = Buckets | Labels
 
 
@@ -82,20 +75,8 @@ def identity(game: CompiledGame) -> Buckets:
   )
 
 
-@typed
 def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
-  """Returns the infosets of all players in buckets.
-
-  Args:
-    game: the game.
-    buckets: a function from infostate strings to names of buckets; or a mapping from infostates to such names. Infosets
-      that are missing in the mapping stay single. A name is any hashable object. Names of different players are
-      unrelated.
-
-  Raises:
-    AbstractionError: infosets of a bucket have different actions, or a mapping names an infostate that does not exist.
-    ArgumentError: `buckets` is neither a function nor a mapping, or a name is not hashable.
-  """
+  """Returns the infosets of all players in buckets; for the argument and the errors see `abstract`."""
   if isinstance(buckets, Buckets):
     _check_fit(game, buckets)
     return buckets

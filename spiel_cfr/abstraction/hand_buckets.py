@@ -1,8 +1,7 @@
 """Hand buckets: abstractions of poker in vector form, in which the hands of a bucket share a strategy.
 
 Hands of a bucket share an infoset, see `Board.infoset_of_hand`. After a deal of public cards, hands are in one bucket
-only if they were in one bucket before, so players remember their buckets, and recall is perfect. Boards that differ
-only by suits may be merged. One of them then stands for all, with the sum of their probabilities. Every solver takes
+only if they were in one bucket before, so players remember their buckets, and recall is perfect. Every solver takes
 the smaller game, and an iteration takes less time than on the whole game.
 """
 
@@ -28,18 +27,13 @@ from spiel_cfr.poker.suit_symmetries import number_in_order
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HandBuckets:
-  """Buckets of hands and of boards in poker in vector form. `hand_buckets` and `lossless` make them.
+  """Buckets of hands in poker in vector form. `hand_buckets` makes them.
 
   Attributes:
-    stands_for: int64 (boards,). The number of the board that stands for each board, which may be the board itself.
-    labels: for each player and each board, int64 (hands,). The infoset of each hand, among the infosets of the board
-      that stands for its board, see `Board.infoset_of_hand`.
-    is_lossless: bool. True if the full game has equilibria that are the same at all hands of a bucket.
+    labels: for each player and each board, int64 (hands,). The infoset of each hand, see `Board.infoset_of_hand`.
   """
 
-  stands_for: Int64s
   labels: tuple[list[Int64s], list[Int64s]]
-  is_lossless: bool = False
 
   def only(self, game: CompiledGame, players: Iterable[int]) -> "HandBuckets":
     """Returns the same buckets for some players. Every hand of another player is its own bucket, on every board.
@@ -55,8 +49,7 @@ class HandBuckets:
       ]
       for player in PLAYERS
     ]
-    boards = np.arange(len(self.stands_for))
-    return HandBuckets(boards, (labels[0], labels[1]), self.is_lossless)
+    return HandBuckets((labels[0], labels[1]))
 
 
 def check_whole_public_game(game: CompiledGame) -> PublicGame:
@@ -82,22 +75,13 @@ def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
   sizes = [[len(board.hands[player]) for board in full_tree.boards] for player in PLAYERS]
   if [[len(labels) for labels in labels_of_player] for labels_of_player in buckets.labels] != sizes:
     raise errors.AbstractionError(f"The buckets are not of the boards and hands of {full}.")
-  numbers, counts = np.unique(buckets.stands_for, return_counts=True)
   boards = [
-    dataclasses.replace(
-      full_tree.boards[number],
-      probability=full_tree.boards[number].probability * count,
-      infoset_of_hand=(buckets.labels[0][number], buckets.labels[1][number]),
-      parent=int(np.searchsorted(numbers, buckets.stands_for[full_tree.boards[number].parent])),
-    )
-    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
+    dataclasses.replace(board, infoset_of_hand=infosets)
+    for board, infosets in zip(full_tree.boards, zip(*buckets.labels, strict=True), strict=True)
   ]
   tree = hand_tree(full_tree.deal, full_tree.nodes, boards)
   layout = lay_out(tree, full.num_threads is not None)
-  board_numbers = np.searchsorted(numbers, buckets.stands_for)
-  hands_map = map_hands(
-    full.layout, layout, board_numbers, buckets.labels, is_exact=buckets.is_lossless
-  )
+  hands_map = map_hands(full.layout, layout, np.arange(len(boards)), buckets.labels, is_exact=False)
   return PublicGame(full.view, tree, full.dtype, full.num_threads, full, hands_map)
 
 
@@ -139,7 +123,7 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
         bucket = bucket_before * (1 + int(bucket.max(initial=0))) + bucket
       buckets_of_player.append(number_in_order(bucket))
     buckets.append(buckets_of_player)
-  return HandBuckets(np.arange(len(boards)), (buckets[0], buckets[1]))
+  return HandBuckets((buckets[0], buckets[1]))
 
 
 def checked_labels(labels: npt.ArrayLike, count: int, name: str = "labels") -> Int64s:

@@ -17,17 +17,12 @@ payoffs by colors have the same gradient. Other sequences have different gradien
 
 import numpy as np
 
-from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s, aligned_zeros, range_starts
 from spiel_cfr._util.typed_arguments import typed
-from spiel_cfr.abstraction.abstract_game import abstract
+from spiel_cfr.abstraction.abstract_game import ADVICE, merge_infosets
 from spiel_cfr.abstraction.buckets import Buckets
-from spiel_cfr.abstraction.hand_buckets import HandBuckets
-from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, listed_game
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.poker.merged_hands import equal_hands
-from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.suit_symmetries import number_in_order
 
 # Gradients count as equal if they differ by at most these shares of their size and of the largest gradient.
@@ -37,45 +32,32 @@ _DRAWS = 2
 
 
 @typed
-def lossless(game: AnyGame) -> Buckets | HandBuckets:
-  """Returns buckets of infosets that can share a strategy without loss: the abstraction has the same equilibria.
-
-      small = abstract(game, lossless(game))
-
-  Actions of an infoset with the same color become one action, and share its probability equally. In poker in vector
-  form, the buckets contain public cards and hands that differ only by suits, see `poker.suit_symmetries`.
-
-  Args:
-    game: a compiled game, or an argument of `compile_game`.
-
-  Raises:
-    UnsupportedGameError: the game is an abstraction.
-    GameError: see `compile_game`.
-  """
-  game = compile_game(game)
-  if game.original is not game:
-    raise errors.UnsupportedGameError(
-      f"Symmetries are found in games with all their infosets, not in {game}, which is an abstraction."
-    )
-  if isinstance(game, PublicGame):
-    return HandBuckets(*equal_hands(game.tree), is_lossless=True)
-  colors = _Colors(game)
-  colors.refine()
-  return colors.buckets()
-
-
-@typed
-def lossless_abstraction(game: AnyGame) -> EnumeratedGame | PublicGame:
+def lossless_abstraction(game: AnyGame) -> EnumeratedGame:
   """Returns a smaller game with the same equilibria, in which equivalent infosets are merged.
 
       >>> lossless_abstraction("leduc_poker").num_infosets
       288
 
+  Args:
+    game: a compiled game that lists its leaves, or an argument of `compile_game`. In poker in vector form,
+      `compile_public_game` merges hands that differ only by suits, with `merge_suits=True`.
+
   Raises:
-    GameError: see `compile_game`; or the game is an abstraction.
+    UnsupportedGameError: the game is in vector form, or is an abstraction.
+    GameError: see `compile_game`.
   """
-  compiled = compile_game(game)
-  return abstract(compiled, lossless(compiled))
+  listed = listed_game(compile_game(game), ADVICE)
+  return merge_infosets(listed, lossless_buckets(listed))
+
+
+def lossless_buckets(game: EnumeratedGame) -> Buckets:
+  """Returns buckets of infosets that can share a strategy without loss: the abstraction has the same equilibria.
+
+  Actions of an infoset with the same color become one action, and share its probability equally.
+  """
+  colors = _Colors(game)
+  colors.refine()
+  return colors.buckets()
 
 
 class _Colors:
@@ -84,7 +66,7 @@ class _Colors:
   Infosets are numbered over all players, in layout order.
 
   Attributes:
-    game: `CompiledGame`. The game.
+    game: `EnumeratedGame`. The game.
     rng: `Generator` of NumPy. The source of the random numbers.
     sequences: int64 (n,). All sequences of the game, without padding, in ascending order.
     infoset: int64 (sequences with padding,). The infoset of each sequence; -1 if it has none.
@@ -93,7 +75,7 @@ class _Colors:
     infoset_color: int64 (infosets + 1,). The color of each infoset; last, 0 for sequences without an infoset.
   """
 
-  def __init__(self, game: CompiledGame) -> None:
+  def __init__(self, game: EnumeratedGame) -> None:
     self.game = game
     self.rng = np.random.default_rng(0)
     self.sequences = np.sort(

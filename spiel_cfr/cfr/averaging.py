@@ -87,20 +87,17 @@ class Averaging:
     tapered: whether weights fall to 0 at the end too: after iteration T, the weight of iteration t is multiplied by
       about T - t. Such averages converge faster where strategies circle around an equilibrium. They take a second array
       of sums, to which the first is added now and then, at about a tenth of the cost of an iteration.
-    correlated: whether to keep the sums that `coarse_correlated_gap` reads. With more than two players they take a
-      third array, to which every iteration adds a vector. They need simultaneous updates and `counted` = "before".
     rule: a rule of a user that updates the average; None for the weighted sum, which all solvers of the library use.
-      An average by a rule is neither tapered nor correlated, and does not count the strategies "faced".
+      An average by a rule is not tapered, and does not count the strategies "faced".
 
   Raises:
     ArgumentError: the power is not a finite number, or negative; `counted` has another value; `rule` is no
-      `AverageRule` with an average kernel; or an average by a rule is tapered, correlated or of strategies "faced".
+      `AverageRule` with an average kernel; or an average by a rule is tapered or of strategies "faced".
   """
 
   weights: Weights = 0.0
   counted: Counted = "before"
   tapered: bool = False
-  correlated: bool = False
   rule: AverageRule | None = None
 
   def __post_init__(self) -> None:
@@ -114,34 +111,16 @@ class Averaging:
         "rule must be an AverageRule, whose `add` is decorated with average_kernel, not "
         f"{arguments.shortened(self.rule)}."
       )
-    if self.tapered or self.correlated or self.counted == "faced":
+    if self.tapered or self.counted == "faced":
       raise errors.ArgumentError(
-        f"An average by the rule {self.rule} can't be tapered or correlated, and counts strategies 'before' or 'after' "
-        "the update. Restarts taper averages; use a solver without them."
+        f"An average by the rule {self.rule} can't be tapered, and counts strategies 'before' or 'after' the update. "
+        "Restarts taper averages; use a solver without them."
       )
 
-  def check(self, game: CompiledGame, alternating: bool) -> None:
-    """Checks that a solver of a game can keep this average; `alternating` is whether its updates alternate.
-
-    Raises:
-      ArgumentError: the average is correlated, but the strategies in it are not played at the same time.
-      AbstractionError: the average is correlated, but the game is an abstraction that loses information.
-      UnsupportedGameError: the average has a rule, but the game is in parts.
-    """
+  def check(self, game: CompiledGame) -> None:
+    """Raises UnsupportedGameError if a solver of the game can't keep this average: by a rule, in a game in parts."""
     if self.rule is not None and game.partition is not None:
       raise errors.UnsupportedGameError(
         f"{game} is in parts, whose averages are weighted sums: a rule such as {self.rule} needs the game as a whole. "
         "Compile it with partitioned=False."
-      )
-    if not self.correlated:
-      return
-    if alternating or self.counted == "after":
-      raise errors.ArgumentError(
-        "With alternating updates, the strategies that players average are never played at the same time, and their "
-        "play has no correlation. Use alternating_updates=False and counted='before'."
-      )
-    if not game.is_exact:
-      raise errors.AbstractionError(
-        f"{game} does not determine the gains of deviations in the full game. Use correlated=True with the full game, "
-        "or with a lossless abstraction of it."
       )

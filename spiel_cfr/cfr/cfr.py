@@ -75,9 +75,8 @@ class FullWidthSolver(FullWidthBase):
 
     Raises:
       GameError: see `compile_game`.
-      ArgumentError: `minimizer` or `averaging` has another type; or `averaging.correlated` is set, but updates
-        alternate.
-      AbstractionError: `averaging.correlated` is set, but the game is an abstraction that loses information.
+      ArgumentError: `minimizer` or `averaging` has another type.
+      UnsupportedGameError: the average has a rule, but the game is in parts.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
     arguments.of_type(minimizer, "minimizer", RegretMinimizer)
@@ -89,7 +88,7 @@ class FullWidthSolver(FullWidthBase):
     self.averaging = averaging
     self.opponents = opponents
     check_payoffs(game.game_string, game.payoff_range)
-    averaging.check(game, self.alternating_updates)
+    averaging.check(game)
     self.reset()
 
   def reset(self) -> None:

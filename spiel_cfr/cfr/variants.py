@@ -281,7 +281,7 @@ def RegretBasedPruningSolver(game: AnyGame) -> Pruned:
   Args:
     game: a compiled game of two players, or an argument of `compile_game`.
   """
-  return Pruned(CFRSolver(game), "regret")
+  return Pruned(CFRSolver(game))
 
 
 @recorded
@@ -309,4 +309,4 @@ def DynamicThresholdingSolver(
     rate: a factor of the step sizes from theory, which suit infosets that are always reached; positive.
     threshold: the factor by which the bound on regrets may grow, at least 1; 1 drops nothing.
   """
-  return Pruned(HedgeCFRSolver(game, rate=rate, threshold=threshold), "regret")
+  return Pruned(HedgeCFRSolver(game, rate=rate, threshold=threshold))

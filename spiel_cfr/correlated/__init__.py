@@ -9,7 +9,7 @@ from spiel_cfr.correlated.correlated_policy import (
 from spiel_cfr.correlated.deviations import DEVIATIONS
 from spiel_cfr.correlated.efr_solver import EFRSolver
 from spiel_cfr.correlated.gap_kinds import GAP_KINDS, MEASURABLE_GAPS
-from spiel_cfr.correlated.gaps import CorrelatedGap, EmpiricalPlay, coarse_correlated_gap
+from spiel_cfr.correlated.gaps import CorrelatedGap, EmpiricalPlay
 from spiel_cfr.correlated.optimal_equilibria import (
   OptimalEquilibrium,
   optimal_equilibrium,
@@ -27,6 +27,5 @@ __all__ = [
   "Mediator",
   "MixturePolicy",
   "OptimalEquilibrium",
-  "coarse_correlated_gap",
   "optimal_equilibrium",
 ]

@@ -27,16 +27,13 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, aligned
+from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
-from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.deviations import Memories, full_name
 from spiel_cfr.correlated.gap_kinds import GAP_KINDS, MEASURABLE_GAPS, NORMAL_FORMS, End, Start
 from spiel_cfr.correlated.regrets import DeviationRegrets
-from spiel_cfr.evaluation import evaluate
-from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiling import AnyGame, compile_game
@@ -236,6 +233,10 @@ class EmpiricalPlay:
         solver.evaluate_and_update_policy()
       play.gap("extensive-form").gap
 
+  With simultaneous updates, the coarse gap of a regret minimizer's iterations falls to 0 in every game: Hart and
+  Mas-Colell (2000); Celli et al., "Learning to Correlate in Multi-Player General-Sum Sequential Games" (2019). In a
+  two-player constant-sum game, it is the NashConv of the average policy.
+
   Attributes:
     compiled_game: `CompiledGame`. The game.
     deviations: str. A name in `DEVIATIONS`; `MEASURABLE_GAPS` lists the gaps that it determines.
@@ -286,42 +287,3 @@ class EmpiricalPlay:
   def gap(self, kind: str | None = None) -> CorrelatedGap:
     """Returns the exact gap of the distribution from a correlated equilibrium, see `EFRSolver.gap`."""
     return measure(self, self._table, self._regrets, self._play_values, self.total, kind)
-
-
-def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
-  """Returns the exact gap of a full-width solver's iterates from a coarse correlated equilibrium.
-
-      averaging = Averaging(correlated=True)
-      solver = FullWidthSolver(game, RegretMatching(), alternating_updates=False, averaging=averaging)
-      solver.run(1000)
-      coarse_correlated_gap(solver).gap
-
-  Let w_t be the weight of iteration t, and g_p^t the gradient of player p. The gain of p is its average regret
-
-      max over x_p of <sum w_t g_p^t / sum w_t, x_p>  -  sum w_t u_p(x^t) / sum w_t
-
-  In a two-player constant-sum game the gap is the NashConv of the average strategies. Sources: Hart and Mas-Colell
-  (2000); Celli et al., "Learning to Correlate in Multi-Player General-Sum Sequential Games" (2019).
-
-  Args:
-    solver: a full-width solver made with `Averaging(correlated=True)`, after at least one iteration.
-
-  Raises:
-    ArgumentError: the solver's averaging is not `correlated`, or the solver has done no iteration.
-  """
-  if not isinstance(solver, FullWidthSolver) or not solver.averaging.correlated:
-    raise errors.ArgumentError(
-      f"{solver!r} does not sum up gradients and payoffs of its iterations. Make a FullWidthSolver with "
-      "averaging=Averaging(correlated=True) and alternating_updates=False, or take EFRSolver."
-    )
-  game, state = solver.compiled_game, solver.state_dict()
-  # `FullWidthState.total_weight`.
-  total = float(state["cumulative"][0])
-  if not total:
-    raise errors.ArgumentError(f"{solver!r} has played nothing yet. Run it first.")
-  expected = state["play_values"] / total
-  if game.num_players == 2:
-    best = evaluate.evaluate(game, state["cumulative"]).best_response_values
-  else:
-    best = backward_pass(game, take_best, aligned(state["gradients"] / total))
-  return make_gap(best - expected, expected, "coarse")

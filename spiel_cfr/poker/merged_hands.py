@@ -1,4 +1,4 @@
-"""Maps from a poker game to one with merged boards and hands, by suit isomorphism or by buckets of hands."""
+"""Maps from a poker game to one with merged hands, by suit isomorphism or by buckets of hands."""
 
 import itertools
 from collections.abc import Sequence

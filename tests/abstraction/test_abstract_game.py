@@ -12,6 +12,7 @@ from sequence_form_lp import least_loss
 import spiel_cfr
 from spiel_cfr import errors, policies
 from spiel_cfr.abstraction import buckets
+from spiel_cfr.abstraction.buckets import make_buckets
 from spiel_cfr.evaluation import evaluate
 
 # Seeds that were chosen before anything was run.
@@ -211,7 +212,7 @@ def test_one_side_at_a_time_is_least_exploitable(leduc, buckets, num_buckets, bo
 
 def test_imperfect_recall_of_leduc(leduc):
   """Round 2 forgets the betting of round 1 but the pot: 180 buckets, 0.027 one side at a time, 0.40 both at once."""
-  made = spiel_cfr.abstraction.make_buckets(leduc, _forgets_betting)
+  made = make_buckets(leduc, _forgets_betting)
   assert made.num_buckets == 180
   small = spiel_cfr.abstraction.abstract(leduc, made)
   assert small.shared_infosets is not None
@@ -234,7 +235,7 @@ def test_imperfect_recall_of_leduc(leduc):
 def test_actions_in_another_order():
   """Kuhn poker with player 1's actions renumbered is the same game."""
   game = spiel_cfr.compile_game("kuhn_poker")
-  made = spiel_cfr.abstraction.make_buckets(game, lambda name: (name[1:], name[0] == "1"))
+  made = make_buckets(game, lambda name: (name[1:], name[0] == "1"))
   swapped = [[name[0] == "2"] for own in game.infostates for name in own]
   slots = (np.arange(2) ^ swapped).reshape(2, -1)
   small = spiel_cfr.abstraction.abstract(game, dataclasses.replace(made, slots=tuple(slots)))
@@ -273,7 +274,7 @@ def test_samples_of_buckets_converge():
 
 def test_mappings(leduc):
   names = {infostate: _seen(infostate) for infostate in leduc.infostates[0][:40]}
-  assert spiel_cfr.abstraction.make_buckets(leduc, names).labels[1].tolist() == list(range(468))
+  assert make_buckets(leduc, names).labels[1].tolist() == list(range(468))
 
 
 @pytest.mark.parametrize(
@@ -291,7 +292,7 @@ def test_invalid_arguments_are_refused(leduc, buckets, error, words):
 
 
 def test_slots_that_do_not_fit_are_refused(leduc):
-  made = spiel_cfr.abstraction.make_buckets(leduc, _seen)
+  made = make_buckets(leduc, _seen)
   slots = [own.copy() for own in made.slots]
   slots[1][-1] += 1
   with pytest.raises(errors.AbstractionError, match="numbers of slots"):
@@ -305,7 +306,7 @@ def test_a_bucket_above_itself_is_refused():
 
 
 def test_other_refusals(leduc):
-  made = spiel_cfr.abstraction.make_buckets(leduc, _blind)
+  made = make_buckets(leduc, _blind)
   small = spiel_cfr.abstraction.abstract(leduc, made)
   with pytest.raises(errors.UnsupportedGameError, match="without symmetries"):
     spiel_cfr.abstraction.abstract(small, _blind)

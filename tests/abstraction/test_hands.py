@@ -7,6 +7,7 @@ import pytest
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import range_starts
+from spiel_cfr.abstraction.buckets import make_buckets
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def _same_buckets(vector, listed, labels):
   for player, own in enumerate(vector.infosets):
     for infostate, position in zip(own.infostates, own.position.tolist(), strict=True):
       names[infostate] = _place(vector, player, position, labels[player], board)
-  return spiel_cfr.abstraction.make_buckets(listed, names)
+  return make_buckets(listed, names)
 
 
 def _place(vector, player, position, labels, board):
@@ -137,7 +138,7 @@ def test_refusals(endgame):
   with pytest.raises(errors.ArgumentError, match="players must be"):
     spiel_cfr.abstraction.abstract(vector, made, players=(2,))
   with pytest.raises(errors.ArgumentError, match="a function"):
-    spiel_cfr.abstraction.make_buckets(vector, made)
+    make_buckets(vector, made)
 
 
 def _river_labels(game, seed, size):
@@ -163,7 +164,7 @@ def _same_buckets_by_name(vector, listed, made):
           strict=True,
         ):
           names[known[first]] = (number, node, label)
-  return spiel_cfr.abstraction.make_buckets(listed, names)
+  return make_buckets(listed, names)
 
 
 @pytest.mark.quick("0-False", "1-True")

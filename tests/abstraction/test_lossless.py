@@ -10,6 +10,7 @@ import random_games
 import spiel_cfr
 from spiel_cfr import policies
 from spiel_cfr._numba.arrays import aligned_zeros
+from spiel_cfr.abstraction.lossless_symmetries import lossless_buckets
 from spiel_cfr.evaluation import evaluate
 
 _BATTLESHIP = (
@@ -106,7 +107,7 @@ def test_random_games_have_no_symmetries():
       game = spiel_cfr.compile_game(
         random_games.random_game(seed, num_players, zero_sum, max_histories=120)
       )
-      small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
+      small = spiel_cfr.abstraction.lossless_abstraction(game)
       solver = spiel_cfr.CFRSolver(small)
       solver.run(10)
       found = spiel_cfr.nash_conv(game, solver.average_policy_dict())
@@ -139,8 +140,8 @@ def test_copies_of_a_game_are_one(seed):
   game = spiel_cfr.compile_game(pyspiel.load_efg_game(text))
   twice = spiel_cfr.compile_game(pyspiel.load_efg_game(_doubled(text)))
   assert twice.num_infosets == 2 * game.num_infosets
-  small = spiel_cfr.abstraction.abstract(twice, spiel_cfr.abstraction.lossless(twice))
-  assert small.num_infosets == spiel_cfr.abstraction.lossless(game).num_buckets
+  small = spiel_cfr.abstraction.lossless_abstraction(twice)
+  assert small.num_infosets == lossless_buckets(game).num_buckets
   found, expected = spiel_cfr.CFRPlusSolver(small), spiel_cfr.CFRPlusSolver(game)
   for solver in (found, expected):
     solver.run(30)
@@ -157,7 +158,7 @@ def test_merged_games_have_no_symmetries_left(name):
     _by_themselves(tree, own) for tree, own in zip(small.treeplexes, small.infosets, strict=True)
   ]
   alone = spiel_cfr.games.EnumeratedGame(small, small.treeplexes, tuple(infosets), small.payoff)
-  assert spiel_cfr.abstraction.lossless(alone).num_buckets == small.num_infosets
+  assert lossless_buckets(alone).num_buckets == small.num_infosets
 
 
 def _by_themselves(tree, own):

@@ -183,8 +183,9 @@ def test_actions_come_into_games_of_arrays():
 
 def test_invalid_arguments_are_refused():
   refine = spiel_cfr.abstraction.solve_refining
-  game = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0])
-  abstracted = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
+  name = poker_games.UNIVERSAL_POKER[0]
+  game = spiel_cfr.poker.compile_public_game(name)
+  abstracted = spiel_cfr.poker.compile_public_game(name, merge_suits=True)
   for other in (spiel_cfr.compile_game("leduc_poker", vector_form=True), abstracted):
     with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
       refine(other, call_only, 0.1)

@@ -37,8 +37,13 @@ def _endgame(name):
 
 @functools.cache
 def _load(name, partitioned):
+  """Returns the endgame with merged suits; its `original` is the whole game."""
   return spiel_cfr.poker.compile_public_game(
-    _endgame(name), poker_games.check_or_pot, partitioned=partitioned, num_threads=1 + partitioned
+    _endgame(name),
+    poker_games.check_or_pot,
+    partitioned=partitioned,
+    num_threads=1 + partitioned,
+    merge_suits=True,
   )
 
 
@@ -66,10 +71,9 @@ def test_rivers_that_are_equal_are_one(name):
 @pytest.mark.parametrize("solver", ["cfr+", "pcfr+"])
 def test_iterates_are_those_of_the_full_game(partitioned, solver):
   """NashConv of the lifted policy equals that of the smaller game."""
-  game = _load("monotone", partitioned)
-  small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
+  small = _load("monotone", partitioned)
+  game = small.original
   assert small.is_exact
-  assert small.original is game
   assert small.num_infosets < game.num_infosets / 3
   found, expected = (spiel_cfr.catalogue.make(solver, each, 20) for each in (small, game))
   for each in (found, expected):
@@ -89,10 +93,14 @@ def test_iterates_are_those_of_the_full_game(partitioned, solver):
 
 def test_nothing_is_equal_where_reaches_differ():
   """Without symmetries the game is the same, bit for bit."""
-  game = spiel_cfr.poker.compile_public_game(
-    poker_games.random_endgame(3, 8, "7s9s2sTs").load(), poker_games.check_or_pot
+  game, small = (
+    spiel_cfr.poker.compile_public_game(
+      poker_games.random_endgame(3, 8, "7s9s2sTs").load(),
+      poker_games.check_or_pot,
+      merge_suits=merged,
+    )
+    for merged in (False, True)
   )
-  small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
   assert len(suit_symmetries.symmetries(game.tree.deal)) == 1
   assert small.num_infosets == game.num_infosets
   solvers = [spiel_cfr.CFRPlusSolver(each) for each in (small, game)]
@@ -105,12 +113,11 @@ def test_nothing_is_equal_where_reaches_differ():
 @pytest.mark.parametrize("name", poker_games.UNIVERSAL_POKER[::2])
 def test_gradients_are_the_same_within_classes(name):
   """Symmetric strategies have symmetric gradients; all permutations of suits are symmetries here."""
-  game = spiel_cfr.poker.compile_public_game(name)
-  deal = game.tree.deal
+  small = spiel_cfr.poker.compile_public_game(name, merge_suits=True)
+  game, deal = small.original, small.tree.deal
   assert len(suit_symmetries.symmetries(deal)) == len(
     list(itertools.permutations(range(deal.num_suits)))
   )
-  small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
   listed = spiel_cfr.abstraction.lossless_abstraction(
     spiel_cfr.compile_game(name, vector_form=False)
   )
@@ -142,12 +149,9 @@ def test_gradients_are_the_same_within_classes(name):
   np.testing.assert_allclose(own[used], sums[used], atol=1e-12)
 
 
-def test_compile_game_with_symmetries():
+def test_a_solution_is_one_of_the_whole_game():
   loaded = ranges.endgame("AA", "KK", board="7s9s2sTs", pot=200, stack=300).load()
-  small = spiel_cfr.abstraction.lossless_abstraction(
-    spiel_cfr.compile_game(loaded, action_filter=poker_games.check_or_pot)
-  )
-  assert isinstance(small, spiel_cfr.poker.PublicGame)
+  small = spiel_cfr.poker.compile_public_game(loaded, poker_games.check_or_pot, merge_suits=True)
   solution = spiel_cfr.solve(small, exploitability=1.0)
   full = small.original
   assert solution.compiled_game is full

@@ -158,7 +158,6 @@ class NoRule(AverageRule):
     (lambda: Averaging(rule=NoRule()), "average_kernel"),
     (lambda: Averaging(tapered=True, rule=MovingAverage()), "tapered"),
     (lambda: Averaging(counted="faced", rule=MovingAverage()), "before"),
-    (lambda: Averaging(correlated=True, rule=MovingAverage()), "correlated"),
   ],
 )
 def test_invalid_rules_are_refused(averaging, match):

@@ -27,6 +27,30 @@ WORDS = (
   ("at the start", "unseen", "seen"),
   ("never", "later", "later, seen", "at once", "hearing all"),
 )
+
+
+def test_the_coarse_gap_of_two_players_is_nash_conv_of_the_average():
+  solver = spiel_cfr.TabularCFRSolver(
+    "leduc_poker", alternating_updates=False, linear_averaging=True, regret_matching_plus=True
+  )
+  play = correlated.EmpiricalPlay(solver.compiled_game, "blind counterfactual")
+  for iteration in range(1, 8):
+    play.add(solver.current_probabilities(), iteration)
+    solver.run(1)
+  assert play.gap("coarse").gap == pytest.approx(solver.nash_conv(), abs=1e-12)
+
+
+def test_the_coarse_gap_falls_where_nash_conv_of_the_product_does_not():
+  """Shapley's game, slightly off its symmetry: play cycles and stays away from the only equilibrium."""
+  game = pyspiel.create_matrix_game(
+    [[0.0, 1.1, 0.0], [0, 0, 1], [1, 0, 0]], [[0.0, 0, 1], [1, 0, 0], [0, 1, 0]]
+  )
+  solver = spiel_cfr.EFRSolver(game, "blind counterfactual")
+  solver.run(10_000)
+  assert solver.gap("coarse").gap < 0.002
+  assert solver.nash_conv() > 0.2
+
+
 # What can be gained in one way can be gained in the next.
 CHAINS = (
   ("coarse", "extensive-form coarse", "extensive-form", "causal partial sequence"),

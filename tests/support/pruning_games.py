@@ -34,18 +34,17 @@ def game_of(name):
   return spiel_cfr.compile_game(GAMES[name]())
 
 
-# What is pruned: the minimizer, the power of the average's weights, and the rule.
+# What is pruned: the minimizer, and the power of the average's weights.
 KINDS = {
-  "cfr": (RegretMatching(), 0.0, "regret"),
-  "cfr, best responses": (RegretMatching(), 0.0, "best_response"),
-  "cfr+": (RegretMatching.plus(), 1.0, "best_response"),
-  "hedge": (Hedge(1000.0, 2.0), 0.0, "regret"),
+  "cfr": (RegretMatching(), 0.0),
+  "cfr+": (RegretMatching.plus(), 1.0),
+  "hedge": (Hedge(1000.0, 2.0), 0.0),
 }
 
 
 def unpruned(game, kind="cfr+", alternating=True):
   """Returns an unpruned solver with the averages of pruned ones: strategies as the other player faces them."""
-  minimizer, power, _ = KINDS[kind]
+  minimizer, power = KINDS[kind]
   return FullWidthSolver(
     game,
     minimizer,
@@ -56,7 +55,7 @@ def unpruned(game, kind="cfr+", alternating=True):
 
 def pruned(game, kind="cfr+", alternating=True, min_window=10):
   """Returns a pruned solver with early windows."""
-  return Pruned(unpruned(game, kind, alternating), KINDS[kind][2], min_window=min_window)
+  return Pruned(unpruned(game, kind, alternating), min_window=min_window)
 
 
 def gap_of_regrets(game, regrets):

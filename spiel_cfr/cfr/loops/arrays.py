@@ -92,16 +92,12 @@ class SolverArrays:
     else:
       action_shape = (minimizer.action_lines * game.end,)
       infoset_shape = (minimizer.infoset_lines * game.num_infosets + MOST_LANES,)
-    correlated = averaging.correlated
     return FullWidthState(
       strategy=zeros(game.end),
       cumulative=zeros(game.end),
       tapered=zeros(game.end if averaging.tapered else 0),
       action_state=zeros(*action_shape),
       infoset_state=aligned_zeros(*infoset_shape),
-      # With two players, the gradients follow from the averages, so they are not stored.
-      gradients=aligned_zeros(game.end if correlated and game.num_players > 2 else 0),
-      play_values=np.zeros(game.num_players if correlated else 0),
       locked=np.zeros(game.num_infosets, np.uint8),
     )
 

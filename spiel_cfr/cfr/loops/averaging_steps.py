@@ -1,4 +1,4 @@
-"""Averaging steps besides the forward pass: sums of weights, tapered sums, correlated sums, averages by a rule."""
+"""Averaging steps besides the forward pass: sums of weights, tapered sums, averages by a rule."""
 
 from typing import NamedTuple
 
@@ -53,28 +53,6 @@ def add_to_tapered(record: AddToTapered) -> None:
     record.counts[1] = record.counts[0] + np.uint64(1)
 
 
-class AddWeighted(NamedTuple):
-  """The arguments of `add_weighted`.
-
-  Attributes:
-    total: float64 (numbers,). The weighted sum.
-    added: shape (numbers,). The numbers of this iteration.
-    weights: float64 (2,). The averaging weights of the player's strategy before and after the update.
-  """
-
-  total: Doubles
-  added: Line
-  weights: Doubles
-
-
-@step(AddWeighted)
-def add_weighted(record: AddWeighted) -> None:
-  """Total += weight of the strategy before the update * added."""
-  total, added, weight = record.total, record.added, record.weights[0]
-  for i in range(np.uint64(total.shape[0])):
-    total[i] += weight * added[i]
-
-
 def weight_sum_step(arrays: SolverArrays, player: int) -> Step:
   """Returns the step that adds an iteration's averaging weights of a player to their sum."""
   record = AddWeight(arrays.weight_sum(player), arrays.schedule_row.weights[player])
@@ -90,25 +68,6 @@ def taper_steps(arrays: SolverArrays) -> list[Step]:
     state.tapered, state.cumulative, arrays.schedule_row.taper_factor, state.counts
   )
   return [add_to_tapered.on(record, arrays.game.dtype)]
-
-
-def gradient_sum_steps(arrays: SolverArrays, visit: Visit) -> list[Step]:
-  """Returns the step that adds a player's gradient to the correlated sums; none without such sums."""
-  if not len(arrays.state.gradients):
-    return []
-  own, weights = arrays.player_slice(visit), arrays.schedule_row.weights[visit.player]
-  record = AddWeighted(arrays.state.gradients[own], visit.utility[own], weights)
-  return [add_weighted.on(record, arrays.game.dtype)]
-
-
-def value_sum_steps(arrays: SolverArrays, visit: Visit) -> list[Step]:
-  """Returns the step that adds a player's value to the correlated sums; none without such sums."""
-  if not len(arrays.state.play_values):
-    return []
-  root, weights = arrays.player_slice(visit).start, arrays.schedule_row.weights[visit.player]
-  total = arrays.state.play_values[visit.player : visit.player + 1]
-  record = AddWeighted(total, visit.utility[root : root + 1], weights)
-  return [add_weighted.on(record, arrays.game.dtype)]
 
 
 def steps_by_rule(

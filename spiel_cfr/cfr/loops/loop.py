@@ -24,13 +24,7 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.steps import Chain, Step, StepKernel
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import ScheduleRow, SolverArrays
-from spiel_cfr.cfr.loops.averaging_steps import (
-  gradient_sum_steps,
-  steps_by_rule,
-  taper_steps,
-  value_sum_steps,
-  weight_sum_step,
-)
+from spiel_cfr.cfr.loops.averaging_steps import steps_by_rule, taper_steps, weight_sum_step
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel_address, try_block_kernel
@@ -89,13 +83,11 @@ class Loop(abc.ABC):
     """
     if players in self._chains:
       return self._chains[players]
-    arrays, steps = self.arrays, list[Step]()
-    visits = [Visit(0, player, arrays.part_steps.trunk_workspace) for player in players]
+    part_steps = self.arrays.part_steps
+    visits = [Visit(0, player, part_steps.trunk_workspace) for player in players]
+    steps = [part_steps.gradient(visit) for visit in visits]
     for visit in visits:
-      steps += [arrays.part_steps.gradient(visit), *gradient_sum_steps(arrays, visit)]
-    for visit in visits:
-      steps += self.minimizer_steps(visit)
-      steps += [*value_sum_steps(arrays, visit), *self._averaging_steps(visit)]
+      steps += [*self.minimizer_steps(visit), *self._averaging_steps(visit)]
     self._chains[players] = Chain(steps)
     return self._chains[players]
 

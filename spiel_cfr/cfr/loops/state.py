@@ -31,8 +31,6 @@ class FullWidthState:
       game cut into parts, shape (lines * sequences,): all lines of one player in one part, then those of the next.
     infoset_state: float64 (lines, infosets + padding). The numbers that the minimizer keeps for each infoset. In a game
       cut into parts, shape (lines * infosets + padding,), in the order of `action_state`.
-    gradients: float64 (sequences,). The weighted sum of the players' gradients; (0,) without correlated sums.
-    play_values: float64 (players,). The weighted sum of each player's expected payoff; (0,) without correlated sums.
     locked: bool (infosets,). Whether an infoset keeps its strategy.
     counts: uint64 (2,). The number of iterations, and the iteration after which `cumulative` was last added to
       `tapered`.
@@ -45,8 +43,6 @@ class FullWidthState:
   tapered: AnyFloats
   action_state: AnyFloats
   infoset_state: Float64s
-  gradients: Float64s
-  play_values: Float64s
   locked: Mask
   counts: Uint64s = dataclasses.field(default_factory=lambda: np.zeros(2, np.uint64))
   average_start: int = 0
@@ -78,7 +74,7 @@ class FullWidthState:
     """Restarts the average: it will contain only iterations after the current one."""
     self.average_start = int(self.counts[0])
     self.counts[1] = self.counts[0]
-    for sums in (self.cumulative, self.tapered, self.gradients, self.play_values):
+    for sums in (self.cumulative, self.tapered):
       sums[:] = 0.0
 
   def begin_warm(self, iterations: int, sums: Float64s | None) -> None:
@@ -106,15 +102,7 @@ def check_numbers(game: CompiledGame, state: Mapping[str, Any]) -> None:
   Raises:
     ValueError: no iterations lead to this state.
   """
-  for name in (
-    "strategy",
-    "cumulative",
-    "tapered",
-    "action_state",
-    "infoset_state",
-    "gradients",
-    "play_values",
-  ):
+  for name in ("strategy", "cumulative", "tapered", "action_state", "infoset_state"):
     require(np.isfinite(state[name]), f"{name} is finite")
   iteration, last_addition = (int(count) for count in state["counts"])
   require(iteration <= MOST_ITERATIONS, "the iteration is possible")

@@ -10,23 +10,24 @@ goes through three phases:
    response to the strategies that the player faced, and Z(j) = sum of w_t v^t(j) the weighted sum of the values of
    infoset j, which the minimizer `WithValueSums` keeps. For a frozen action ja, and all actions j'a' below it,
 
-    "regret"         in the window:   R(j'a') += C(j'a') - C(j'),  Z(j') += C(j'),  R(ja) += C(ja) - Z(j)
-    "best_response"  from iteration 1: R(j'a') =  C(j'a') - C(j'),  Z(j') =  C(j'),  R(ja) =  C(ja) - Z(j)
+    CFR, Hedge   in the window:     R(j'a') += C(j'a') - C(j'),  Z(j') += C(j'),  R(ja) += C(ja) - Z(j)
+    CFR+         from iteration 1:  R(j'a') =  C(j'a') - C(j'),  Z(j') =  C(j'),  R(ja) =  C(ja) - Z(j)
 
-If ja is not played with this R(ja) either, the window was exact. Otherwise ja came back too late, and the window is
-rolled back: the solver returns to the state at the start of the window, and repeats the window with ja.
-docs/theory/rewriting_history.md has the proof.
+CFR+ forgets negative regrets, so it restores the whole history of a subtree. In CFR and Hedge, if ja is not played with
+this R(ja) either, the window was exact. Otherwise ja came back too late, and the window is rolled back: the solver
+returns to the state at the start of the window, and repeats the window with ja. docs/theory/rewriting_history.md has
+the proof.
 
-- Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games" (2015): "regret" with CFR.
-- Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017): "regret" with Hedge.
+- Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games" (2015): CFR.
+- Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017): Hedge.
 - Brown and Sandholm, "Reduced Space and Faster Convergence in Imperfect-Information Games via Pruning" (2017):
-  "best_response".
+  best-response pruning, here with CFR+.
 """
 
 import copy
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.loops.state import check_numbers
 from spiel_cfr.cfr.pruning.compaction import PrunableGame
-from spiel_cfr.cfr.pruning.pruning_rule import PruningRule, RuleName
+from spiel_cfr.cfr.pruning.pruning_rule import PruningRule
 from spiel_cfr.cfr.pruning.window import PruningWindow
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import copy_into, inner_values
@@ -91,7 +92,7 @@ class _Runtime:
 
 
 class Pruned(Solver):
-  """CFR, CFR+ or Hedge with dynamic thresholding, pruned in windows.
+  """CFR with regret-based pruning, CFR+ with best-response pruning, or Hedge with dynamic thresholding and pruning.
 
       solver = Pruned(CFRPlusSolver("liars_dice"))
       solver.run(10_000)
@@ -108,45 +109,32 @@ class Pruned(Solver):
 
   Attributes:
     compiled_game: `CompiledGame`. The game as arrays.
-    rule: the rule of the constructor.
     min_window: the smallest number of iterations in a window.
   """
 
   _runtime: _Runtime
 
-  def __init__(
-    self,
-    solver: FullWidthSolver,
-    rule: RuleName = "best_response",
-    *,
-    min_window: int | None = None,
-  ) -> None:
+  def __init__(self, solver: FullWidthSolver, *, min_window: int | None = None) -> None:
     """Makes the solver.
 
     Args:
       solver: CFR, CFR+, or Hedge with dynamic thresholding. It is not changed; the new solver begins at iteration 0.
-      rule: how the regrets of skipped subtrees are restored. "regret": as if their player had played a best response
-        there during the window. "best_response": as if it had done so in all iterations, so that the regrets before the
-        window need not be kept.
       min_window: the smallest number of iterations in a window. The default is chosen so that these iterations take
         about five times as long as opening the window.
 
     Raises:
-      PruningError: the minimizer is not one of the three, or forgets regrets that the rule needs. Or the average has
-        other weights than the regrets, or is tapered or correlated. Or the game has more than two players, is an
-        abstraction, or is in vector form.
+      PruningError: the minimizer is not one of the three. Or the average has other weights than the regrets, or is
+        tapered. Or the game has more than two players, is an abstraction, or is in vector form.
       LockError: a part of the policy is locked.
-      ArgumentError: `solver` is not a full-width solver, `rule` is unknown, or `min_window` is not from 1 to 3,000.
+      ArgumentError: `solver` is not a full-width solver, or `min_window` is not from 1 to 3,000.
     """
     if not isinstance(solver, FullWidthSolver):
       raise errors.ArgumentError(
         f"Only full-width solvers can be pruned, not {arguments.shortened(solver)}."
       )
-    arguments.one_of(rule, "rule", get_args(RuleName))
-    self.rule, self.compiled_game = rule, solver.compiled_game
-    minimizer, self._prunable = _with_value_sums(solver, rule), PrunableGame(self.compiled_game)
-    forgets = solver.minimizer == RegretMatching.plus()
-    self._pruning_rule = PruningRule(rule, self._prunable, minimizer, forgets)
+    self.compiled_game = solver.compiled_game
+    minimizer, self._prunable = _with_value_sums(solver), PrunableGame(self.compiled_game)
+    self._pruning_rule = PruningRule(self._prunable, minimizer)
     if min_window is None:
       num_leaves = max(1, self.compiled_game.num_leaves)
       min_window = min(_OPENING_ITERATIONS + _OPENING_LEAVES // num_leaves, _LONGEST)
@@ -241,7 +229,7 @@ class Pruned(Solver):
     state = self._runtime.state
     if self.num_pruned:
       late = self._restore_skipped(state.solver)
-      self._count_nodes(1 + (self.rule == "best_response"))
+      self._count_nodes(1 + self._pruning_rule.forgets)
       if late.any() and not self._pruning_rule.forgets:
         copy_into(state.solver, state.opened)
         state.rollbacks += 1
@@ -314,24 +302,23 @@ class Pruned(Solver):
     forms.check_sums(self.compiled_game, sums)
 
 
-def _with_value_sums(solver: FullWidthSolver, rule: RuleName) -> WithValueSums:
+def _with_value_sums(solver: FullWidthSolver) -> WithValueSums:
   """Returns the solver's minimizer, wrapped to sum the values of infosets.
 
   Raises:
-    PruningError: pruning by the rule is not sound with this minimizer and average.
+    PruningError: pruning is not sound with this minimizer and average.
     LockError: a part of the policy is locked.
   """
   minimizer, averaging = solver.minimizer, solver.averaging
   weights, is_plus = averaging.weights, minimizer == RegretMatching.plus()
   drops_actions = isinstance(minimizer, Hedge) and minimizer.threshold > 1.0
   keeps_all_regrets = minimizer == RegretMatching() or drops_actions
-  is_sound = (is_plus and rule == "best_response") or (keeps_all_regrets and weights == Power(0.0))
-  is_plain_average = not (averaging.tapered or averaging.correlated or averaging.rule)
+  is_sound = is_plus or (keeps_all_regrets and weights == Power(0.0))
+  is_plain_average = not (averaging.tapered or averaging.rule)
   if not (is_sound and isinstance(weights, Power) and is_plain_average):
     raise errors.PruningError(
-      f"{minimizer} with {averaging} can't be pruned by the rule {rule!r}. Pruning is sound by either rule with CFR "
-      'and with Hedge with a threshold, and by "best_response" with CFR+. Averages must be plain, with the weights of '
-      "the regrets. Use Pruned(CFRPlusSolver(game)), or use no pruning."
+      f"{minimizer} with {averaging} can't be pruned. Pruning is sound with CFR, CFR+, and Hedge with a threshold. "
+      "Averages must be plain, with the weights of the regrets. Use Pruned(CFRPlusSolver(game)), or use no pruning."
     )
   if solver.state.locked.any():
     raise errors.LockError(

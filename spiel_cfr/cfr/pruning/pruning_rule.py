@@ -3,20 +3,15 @@
 The docstring of `pruned` has the equations.
 """
 
-from typing import Literal
-
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Bools, Float64s, aligned
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.pruning.compaction import CompactedGame, PrunableGame
 from spiel_cfr.regret_minimizers.hedge import Hedge
+from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
 from spiel_cfr.regret_minimizers.value_sums import WithValueSums
-
-# The iterations in which a restored subtree counts as having played a best response: "regret" for those of the window,
-# "best_response" for all.
-RuleName = Literal["regret", "best_response"]
 
 # The weight of the other player's whole history in the forecast of its play.
 _CAUTION = 1.0
@@ -28,16 +23,15 @@ class PruningRule:
   In all methods, `opened` is the state of the inner solver at the start of a window, and `state` is its present state.
 
   Attributes:
-    name: "regret" or "best_response".
     game: the game that is pruned.
-    forgets: whether the minimizer is regret matching+, which forgets negative regrets.
+    forgets: whether the minimizer is regret matching+, which forgets negative regrets. A restored subtree then counts
+      as having played a best response in all iterations; otherwise, in those of the window.
   """
 
-  def __init__(
-    self, name: RuleName, game: PrunableGame, minimizer: WithValueSums, forgets: bool
-  ) -> None:
-    """Takes the rule's name, the game, and the minimizer of the inner solver."""
-    self.name, self.game, self.forgets, self._minimizer = name, game, forgets, minimizer
+  def __init__(self, game: PrunableGame, minimizer: WithValueSums) -> None:
+    """Takes the game, and the minimizer of the inner solver."""
+    self.game, self._minimizer = game, minimizer
+    self.forgets = minimizer.minimizer == RegretMatching.plus()
     self._ties = tie_tolerances(game.game)
 
   def sequences_to_freeze(
@@ -55,7 +49,7 @@ class PruningRule:
   def _regrets_before_window(self, state: FullWidthState, unit: float) -> AnyFloats:
     """Returns the regrets that the rule would restore if the window had no iterations, shape (sequences,)."""
     result: AnyFloats = state.action_state[0]
-    if self.name == "best_response":
+    if self.forgets:
       game, value_sums = self.game, state.infoset_state[-1]
       best_values = game.sequence_values(aligned(state.cumulative), best_response=True)
       result = (best_values - value_sums[game.infoset_of]) / unit
@@ -120,15 +114,14 @@ class PruningRule:
     values = game.sequence_values(aligned(state.cumulative - opened.cumulative))
     regrets, value_sums = state.action_state[0], state.infoset_state[-1]
     sums_before = opened.infoset_state[-1].copy()
-    whole_history = self.name == "best_response"
-    if whole_history:
+    if self.forgets:
       np.copyto(values, game.sequence_values(aligned(state.cumulative)), where=~kept)
       regrets[~kept] = 0.0
     for group in reversed(game.groups):
       infosets, is_skipped = group.infosets, ~kept[group.above]
       action_values, strategy = group.of(values), group.of(state.strategy)
       best = action_values.max(axis=0)
-      if whole_history:
+      if self.forgets:
         sums_before[infosets][is_skipped] = 0.0
       # Visited infosets have summed their values. All others have played a best response if they were skipped below a
       # frozen action, or else their present strategy.
@@ -137,7 +130,7 @@ class PruningRule:
       value = np.where(compacted.remains[infosets], added_value, unvisited)
       value_sums[infosets] = sums_before[infosets] + value
       np.add.at(values, group.above, value)
-      compared = np.where(is_skipped, value, value_sums[infosets]) if whole_history else value
+      compared = np.where(is_skipped, value, value_sums[infosets]) if self.forgets else value
       regret, is_best = group.of(regrets), action_values == best
       added = (action_values - compared) / self._unit(state)
       np.add(regret, added, out=regret, where=~group.of(kept))

@@ -133,15 +133,6 @@ def _trace_file(holder: Any) -> str:
   return "plain.csv"
 
 
-def _correlated_solver(holder: Any) -> Any:
-  averaging = spiel_cfr.Averaging(correlated=True)
-  result = spiel_cfr.FullWidthSolver(
-    kuhn(), spiel_cfr.RegretMatching(), alternating_updates=False, averaging=averaging
-  )
-  result.run(3)
-  return result
-
-
 def _stable_solver(holder: Any) -> Any:
   return spiel_cfr.StablePredictiveCFRSolver(kuhn(), horizon=10, steps="paper")
 
@@ -187,7 +178,6 @@ _PLAIN: dict[str, dict[str, Callable[[Any], Any]]] = {
   "runs.merge": {"policies": lambda holder: [solver(), spiel_cfr.CFRSolver(kuhn())]},
   "EFRSolver.gap": {"kind": _played},
   "correlated.EmpiricalPlay.gap": {"kind": _played},
-  "correlated.coarse_correlated_gap": {"solver": _correlated_solver},
   "stable_predictive.check_proof": {"solver": _stable_solver},
   "stable_predictive.step_sizes": {"solver": _stable_solver},
   "from_actions": {"entries": lambda holder: np.ones(len(holder.all_action_sequences))},

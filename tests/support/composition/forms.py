@@ -13,6 +13,7 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr.abstraction import buckets
+from spiel_cfr.abstraction.lossless_symmetries import lossless_buckets
 from spiel_cfr.games.sequence_form.treeplex import COUNT, DEPTH
 
 # Four cards of one suit, one bet per round, one public card: the smallest poker with a trunk and subtrees.
@@ -76,6 +77,11 @@ class Form:
   def loses(self) -> bool:
     """Whether the game is an abstraction with fewer strategies than the full game."""
     return self.buckets in (_forgetful, _some_hands)
+
+  @property
+  def is_abstraction(self) -> bool:
+    """Whether infosets of the full game are merged."""
+    return self.buckets is not None or bool(self.options and self.options.get("merge_suits"))
 
   @property
   def is_vector(self) -> bool:
@@ -210,7 +216,7 @@ FORMS = (
     "symmetries",
     "poker of four cards of two suits, one of them public, without suits",
     _suits,
-    buckets=spiel_cfr.abstraction.lossless,
+    buckets=lossless_buckets,
   ),
   Form(
     "imperfect recall",
@@ -225,8 +231,7 @@ FORMS = (
     "parts, symmetries",
     "poker of four cards of two suits, one of them public, without suits",
     _suits,
-    {"partitioned": True},
-    buckets=spiel_cfr.abstraction.lossless,
+    {"partitioned": True, "merge_suits": True},
     is_large=True,
   ),
   Form(

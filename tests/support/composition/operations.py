@@ -218,7 +218,7 @@ def proof_check(context: Context) -> None:
   for check in found.checks:
     assert np.isfinite([check.ratio, check.value, check.bound]).all(), check
     assert check.holds, check
-  is_same = context.form.is_vector and context.form.buckets is None
+  is_same = context.form.is_vector and not context.form.is_abstraction
   if is_same and _has_the_same_steps(catalogue.SOLVERS[context.name]):
     enumerated = context.solver(ITERATIONS, context.form.enumerated)
     expected = stable_predictive.check_proof(enumerated)
@@ -258,7 +258,7 @@ def pruning(context: Context) -> None:
   solver = context.solver()
   minimizer, averaging = (solver._inner_arguments[name] for name in ("minimizer", "averaging"))
   inner = spiel_cfr.FullWidthSolver(context.form.compiled, minimizer.minimizer, averaging=averaging)
-  whole, pruned = (spiel_cfr.Pruned(inner, solver.rule, min_window=10) for _ in range(2))
+  whole, pruned = (spiel_cfr.Pruned(inner, min_window=10) for _ in range(2))
   whole.run(100)
   pruned.run(43)
   by_dict = spiel_cfr.nash_conv(context.form.enumerated, pruned.average_policy_dict())
@@ -347,7 +347,7 @@ def _computes_the_same(form: Form) -> bool:
 
   Not in float32, whose rounding decides ties of predicted regrets.
   """
-  return form.is_vector and form.tolerance < _SINGLE and form.buckets is None
+  return form.is_vector and form.tolerance < _SINGLE and not form.is_abstraction
 
 
 def _has_the_same_steps(entry: catalogue.SolverEntry) -> bool:

@@ -139,9 +139,7 @@ REFUSALS: tuple[Refusal, ...] = (
     "use no pruning",
     lambda cell: (
       _is_pruned(cell)
-      and (
-        cell.form.buckets is not None or cell.form.name == "three players" or cell.form.is_vector
-      )
+      and (cell.form.is_abstraction or cell.form.name == "three players" or cell.form.is_vector)
     ),
   ),
   Refusal(
@@ -192,7 +190,7 @@ REFUSALS: tuple[Refusal, ...] = (
     errors.AbstractionError,
     "Networks take features of OpenSpiel's infosets, and an abstraction merges several of them.",
     "Use its `original`",
-    lambda cell: cell.form.buckets is not None and cell.solver.startswith("deep"),
+    lambda cell: cell.form.is_abstraction and cell.solver.startswith("deep"),
   ),
   Refusal(
     errors.PolicyError,
