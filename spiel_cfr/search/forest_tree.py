@@ -15,7 +15,8 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
-from spiel_cfr.games.openspiel.history_list import CHANCE, NONE
+from spiel_cfr.games.openspiel.checked_calls import CHANCE
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.search.gadget_games import PerPlayer
 from spiel_cfr.search.private_forest import PrivateForest, Values
 from spiel_cfr.search.search_tree import EvaluatedPolicy, PublicState, RangesByState, SearchTree

@@ -17,7 +17,7 @@ import scipy  # its `sparse` is imported when it is used
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
-from spiel_cfr.games.openspiel.history_list import CHANCE
+from spiel_cfr.games.openspiel.checked_calls import CHANCE
 from spiel_cfr.search.forest_tree import ForestTree, forest_of
 from spiel_cfr.search.gadget_games import PerPlayer
 from spiel_cfr.search.gadgets import Gadget
