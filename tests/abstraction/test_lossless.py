@@ -169,7 +169,7 @@ def _by_themselves(tree, own):
     infostates=[str(place) for place in range(len(counts))],
     actions=np.concatenate([np.arange(count) for count in counts]),
     num_actions=counts,
-    action_sequences=tree.sequences_at(position).astype(np.uint32),
+    sequences=np.append(tree.root, tree.sequences_at(position)).astype(np.uint32),
     position=position,
   )
 
