@@ -45,19 +45,8 @@ def from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
     require(of_player.actions < header["num_distinct_actions"], "actions are the game's")
     require(placement.position == position, "infosets are in the layout")
   infosets = tuple(
-<<<<<<< HEAD
-    Infosets(
-      of_player.infostates,
-      of_player.actions,
-      of_player.num_actions,
-      placement.sequences,
-      placement.position,
-    )
-    for of_player, placement in zip(discovered, placements, strict=True)
-=======
     Infosets(names, actions, num_actions, placement.sequences, placement.position)
     for (names, actions, num_actions, _), placement in zip(discovered, placements, strict=True)
->>>>>>> s_games
   )
   treeplexes = tuple(placement.treeplex for placement in placements)
   payoff = FORMS[header["payoff_form"]].restored(_with_prefix(arrays, "payoff"), treeplexes)
