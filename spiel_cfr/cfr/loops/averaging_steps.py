@@ -1,37 +1,73 @@
-"""Averaging steps besides the forward pass: sums of weights, tapered sums, correlated sums, averages by a rule."""
+"""Averaging steps: weighted sums of strategies, averages by a rule, tapered sums, correlated sums."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Counts, Doubles, Line
-from spiel_cfr._numba.simd import MOST_LANES, add_unbiased, number_for
+from spiel_cfr._numba.simd import (
+  MOST_LANES,
+  add_unbiased,
+  full,
+  is_single,
+  load,
+  number_for,
+  store,
+  width,
+)
 from spiel_cfr._numba.steps import Step, step
-from spiel_cfr.cfr.averaging import Average, AverageRule, Counted
-from spiel_cfr.cfr.loops.arrays import SolverArrays
+from spiel_cfr.cfr.averaging import AverageBlock, AverageRule
+from spiel_cfr.cfr.loops.arrays import SolverArrays, contiguous_lines
 from spiel_cfr.games.compiled.trunk_and_subtrees import Visit
-from spiel_cfr.games.sequence_form.tree_passes import dither_after
+
+_ZERO = np.uint64(0)
+# The golden ratio minus 1. The fractional parts of its multiples are very evenly distributed.
+_GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
-class AddWeight(NamedTuple):
-  """The arguments of `add_weight`.
+class AddStrategy(NamedTuple):
+  """The arguments of `add_strategy`.
 
   Attributes:
-    total: shape (1,). The sum of a player's averaging weights.
-    weights: float64 (2,). The weights of its strategy before and after the update.
+    sums: float array (sequences,). The weighted sum of a player's sequence forms; its length is a multiple of a vector.
+    sequence_form: float array (sequences,). The player's strategy.
+    weight: float64 (1,). The averaging weight of the strategy.
+    total: float array (1,). The sum of all weights so far.
   """
 
+  sums: Line
+  sequence_form: Line
+  weight: Doubles
   total: Line
-  weights: Doubles
 
 
-@step(AddWeight)
-def add_weight(record: AddWeight) -> None:
-  """Adds the weights of an iteration to the total by which the average is divided: total += both weights."""
-  total = record.total
-  added = number_for(total, record.weights[0] + record.weights[1])
-  total[0] = add_unbiased(total[0], added, number_for(total, dither_after(total[0])))
+@step(AddStrategy)
+def add_strategy(record: AddStrategy) -> None:
+  """Sums += weight * sequence_form. In float32, sums are dithered, see `simd.add_unbiased`."""
+  sums, sequence_form, length = record.sums, record.sequence_form, np.uint64(record.sums.shape[0])
+  if is_single(sums):
+    weight = number_for(sums, record.weight[0])
+    dither = number_for(sums, dither_after(record.total[0]))
+    for i in range(length):
+      sums[i] = add_unbiased(sums[i], weight * sequence_form[i], dither)
+  else:
+    for i in range(_ZERO, length, width(sums)):
+      added = full(record.weight[0]) * load(sequence_form, i)
+      store(sums, i, load(sums, i) + added)
+
+
+@inlined
+def dither_after(total: float) -> float:
+  """Returns the dither of an average: a number from -1/2 to 1/2 that depends on the sum of its weights so far.
+
+  Weights are polynomials of the iteration, so the numbers of consecutive iterations are evenly distributed (Weyl 1916).
+  """
+  multiple = np.float64(total) * _GOLDEN
+  whole: float = np.floor(multiple)
+  return multiple - whole - 0.5
 
 
 class AddToTapered(NamedTuple):
@@ -59,26 +95,32 @@ class AddWeighted(NamedTuple):
   Attributes:
     total: float64 (numbers,). The weighted sum.
     added: shape (numbers,). The numbers of this iteration.
-    weights: float64 (2,). The averaging weights of the player's strategy before and after the update.
+    weight: float64 (1,). The averaging weight of the iteration.
   """
 
   total: Doubles
   added: Line
-  weights: Doubles
+  weight: Doubles
 
 
 @step(AddWeighted)
 def add_weighted(record: AddWeighted) -> None:
-  """Total += weight of the strategy before the update * added."""
-  total, added, weight = record.total, record.added, record.weights[0]
+  """Total += weight * added."""
+  total, added, weight = record.total, record.added, record.weight[0]
   for i in range(np.uint64(total.shape[0])):
     total[i] += weight * added[i]
 
 
-def weight_sum_step(arrays: SolverArrays, player: int) -> Step:
-  """Returns the step that adds an iteration's averaging weights of a player to their sum."""
-  record = AddWeight(arrays.weight_sum(player), arrays.schedule_row.weights[player])
-  return add_weight.on(record, arrays.game.dtype)
+def strategy_step(arrays: SolverArrays, visit: Visit, weight: Float64s) -> Step:
+  """Returns the step that adds a player's sequence form in a part, times a weight of shape (1,), to the average."""
+  own = arrays.own_slice(visit)
+  record = AddStrategy(
+    sums=arrays.cumulative(visit)[own],
+    sequence_form=visit.sequence_form[own],
+    weight=weight,
+    total=arrays.weight_sum(visit.player),
+  )
+  return add_strategy.on(record, arrays.game.dtype)
 
 
 def taper_steps(arrays: SolverArrays) -> list[Step]:
@@ -96,8 +138,8 @@ def gradient_sum_steps(arrays: SolverArrays, visit: Visit) -> list[Step]:
   """Returns the step that adds a player's gradient to the correlated sums; none without such sums."""
   if not len(arrays.state.gradients):
     return []
-  own, weights = arrays.player_slice(visit), arrays.schedule_row.weights[visit.player]
-  record = AddWeighted(arrays.state.gradients[own], visit.utility[own], weights)
+  own, weight = arrays.player_slice(visit), arrays.schedule_row.weight
+  record = AddWeighted(arrays.state.gradients[own], visit.utility[own], weight)
   return [add_weighted.on(record, arrays.game.dtype)]
 
 
@@ -105,32 +147,39 @@ def value_sum_steps(arrays: SolverArrays, visit: Visit) -> list[Step]:
   """Returns the step that adds a player's value to the correlated sums; none without such sums."""
   if not len(arrays.state.play_values):
     return []
-  root, weights = arrays.player_slice(visit).start, arrays.schedule_row.weights[visit.player]
+  root, weight = arrays.player_slice(visit).start, arrays.schedule_row.weight
   total = arrays.state.play_values[visit.player : visit.player + 1]
-  record = AddWeighted(total, visit.utility[root : root + 1], weights)
+  record = AddWeighted(total, visit.utility[root : root + 1], weight)
   return [add_weighted.on(record, arrays.game.dtype)]
 
 
-def steps_by_rule(
-  arrays: SolverArrays, visit: Visit, rule: AverageRule, counted: Counted, forward_pass: Step
-) -> list[Step]:
-  """Returns a player's forward pass and the step of an average rule, which comes first unless `counted` is "after"."""
-  own, after = arrays.player_slice(visit), int(counted == "after")
-  weight = arrays.schedule_row.weights[visit.player, after : after + 1]
+def rule_step(arrays: SolverArrays, visit: Visit, rule: AverageRule) -> Step:
+  """Returns the step in which a user's rule updates a player's average in a whole game."""
+  own, state, row = arrays.player_slice(visit), arrays.state, arrays.schedule_row
   # The rule's parameters come after those of the minimizer.
-  parameters = arrays.schedule_row.parameters
   num_of_rule = rule.parameters(np.ones(1, np.int64), arrays.game).shape[1]
-  of_rule = parameters[len(parameters) - num_of_rule :]
-  sums, sequence_form = arrays.state.cumulative[own], visit.sequence_form[own]
-  small = np.zeros(MOST_LANES, sums.dtype), np.ones(MOST_LANES, sums.dtype)
-  rule.add.try_on(
-    Average(*small, weight.copy(), of_rule.copy()),
-    f"`parameters` of {type(rule).__name__} returns {num_of_rule} numbers for each iteration; the kernel needs more, "
-    "or uses another index beyond the sequences.",
+  of_rule = row.parameters[len(row.parameters) - num_of_rule :]
+  record = AverageBlock(
+    sums=state.cumulative[own],
+    memory=contiguous_lines(state.memory, rule.memory_lines, own),
+    sequence_form=visit.sequence_form[own],
+    weight=row.weight,
+    parameters=of_rule,
   )
-  record = Average(sums, sequence_form, weight, of_rule)
-  rule_step = rule.add.on(record, arrays.game.dtype)
-  return [forward_pass, rule_step] if after else [rule_step, forward_pass]
+  trial = AverageBlock(
+    sums=np.zeros(MOST_LANES, state.cumulative.dtype),
+    memory=np.zeros((rule.memory_lines, MOST_LANES), state.cumulative.dtype),
+    sequence_form=np.ones(MOST_LANES, state.cumulative.dtype),
+    weight=row.weight.copy(),
+    parameters=of_rule.copy(),
+  )
+  rule.add.try_on(
+    trial,
+    f"{type(rule).__name__} has memory_lines = {rule.memory_lines} (lines of `memory`), and its `parameters` returns "
+    f"{num_of_rule} numbers for each iteration; the kernel needs more of one of them, or uses another index beyond the "
+    "sequences.",
+  )
+  return rule.add.on(record, arrays.game.dtype)
 
 
 def check_sums_of_rule(arrays: SolverArrays, rule: AverageRule) -> None:

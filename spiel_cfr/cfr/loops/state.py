@@ -27,6 +27,8 @@ class FullWidthState:
       sequence, so the element there is the sum of the player's weights; see `total_weight`.
     tapered: shape (sequences,). The weighted sum of `cumulative` as it was after some iterations; shape (0,) without a
       tapered average.
+    memory: shape (lines * sequences,). The numbers that an `AverageRule` keeps, all lines of one player, then those of
+      the next; shape (0,) without such a rule. Numbers of forced moves have no meaning.
     action_state: shape (lines, sequences). The numbers that the minimizer keeps for each action, such as regrets. In a
       game cut into parts, shape (lines * sequences,): all lines of one player in one part, then those of the next.
     infoset_state: float64 (lines, infosets + padding). The numbers that the minimizer keeps for each infoset. In a game
@@ -43,6 +45,7 @@ class FullWidthState:
   strategy: AnyFloats
   cumulative: AnyFloats
   tapered: AnyFloats
+  memory: AnyFloats
   action_state: AnyFloats
   infoset_state: Float64s
   gradients: Float64s
@@ -78,7 +81,7 @@ class FullWidthState:
     """Restarts the average: it will contain only iterations after the current one."""
     self.average_start = int(self.counts[0])
     self.counts[1] = self.counts[0]
-    for sums in (self.cumulative, self.tapered, self.gradients, self.play_values):
+    for sums in (self.cumulative, self.tapered, self.memory, self.gradients, self.play_values):
       sums[:] = 0.0
 
   def begin_warm(self, iterations: int, sums: Float64s | None) -> None:
@@ -110,6 +113,7 @@ def check_numbers(game: CompiledGame, state: Mapping[str, Any]) -> None:
     "strategy",
     "cumulative",
     "tapered",
+    "memory",
     "action_state",
     "infoset_state",
     "gradients",

@@ -1,9 +1,8 @@
 """Backward and forward passes over a player's infosets: from the deepest up, and from the root down.
 
 A backward pass computes counterfactual values and calls a block kernel, which updates regrets and strategies. A forward
-pass computes reach probabilities and adds them to the average. Each pass is a step (`_numba.steps`): a kernel, and a
-record of the arrays that it reads and writes. It visits one group of infosets (`treeplex`) after the other, in blocks
-of up to 256 infosets.
+pass computes reach probabilities. Each pass is a step (`_numba.steps`): a kernel, and a record of the arrays that it
+reads and writes. It visits one group of infosets (`treeplex`) after the other, in blocks of up to 256 infosets.
 """
 
 from typing import Any, NamedTuple
@@ -13,17 +12,8 @@ import numpy as np
 from spiel_cfr._numba import arrays
 from spiel_cfr._numba.arrays import Uint64s
 from spiel_cfr._numba.kernels import inlined
-from spiel_cfr._numba.records import Address, CountTable, Doubles, Indices, Line, call
-from spiel_cfr._numba.simd import (
-  add_unbiased,
-  full,
-  is_single,
-  load,
-  number_for,
-  store,
-  where_greater,
-  width,
-)
+from spiel_cfr._numba.records import Address, CountTable, Indices, Line, call
+from spiel_cfr._numba.simd import full, load, store, where_greater, width
 from spiel_cfr._numba.steps import step
 from spiel_cfr.games.sequence_form.blocks import CHUNK, Block
 from spiel_cfr.games.sequence_form.treeplex import (
@@ -35,8 +25,6 @@ from spiel_cfr.games.sequence_form.treeplex import (
 )
 
 _ZERO, _ONE, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
-# The golden ratio minus 1. The fractional parts of its multiples are very evenly distributed.
-_GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
 class Tree(NamedTuple):
@@ -104,76 +92,41 @@ def group_at(groups: Uint64s, group: int) -> tuple[int, int, int, int, int]:
 
 
 class Forward(NamedTuple):
-  """The arguments of a forward pass.
+  """The arguments of `forward_pass` and of `single_passes.adopt_pass`.
 
   Attributes:
     tree: the infosets.
     strategy: float array (sequences,). The probability of each action at its infoset.
-    sequence_form: float array (sequences,). The product of `strategy` on the way to each sequence, which the pass
-      updates.
+    sequence_form: float array (sequences,). The product of `strategy` on the way to each sequence.
     reach: float array (`CHUNK`,). Workspace.
-    cumulative: float array (sequences,). The weighted sum of sequence forms, to which the pass adds.
-    weights: float64 (2,). The weights in `cumulative` of the sequence form before the pass, and of that after it.
-    total: float array (1,). The sum of all weights so far.
   """
 
   tree: Tree
   strategy: Line
   sequence_form: Line
   reach: Line
-  cumulative: Line
-  weights: Doubles
-  total: Line
 
 
 @step(Forward)
 def forward_pass(record: Forward) -> None:
   """At every sequence s, from the root down: sequence_form[s] = sequence_form[above s] * strategy[s].
 
-  Then cumulative += weights[0] * (sequence_form before the pass) + weights[1] * (sequence_form after it).
-  In float32, sums are dithered, see `simd.add_unbiased`.
+  The caller sets `sequence_form` at each root.
   """
   groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
-  strategy, sequence_form, cumulative = record.strategy, record.sequence_form, record.cumulative
-  weight_before, weight_after = record.weights[0], record.weights[1]
-  before, after = number_for(cumulative, weight_before), number_for(cumulative, weight_after)
-  dither = number_for(cumulative, dither_after(record.total[0]))
+  strategy, sequence_form, zero = record.strategy, record.sequence_form, full(0.0)
   for group in range(np.uint64(groups.shape[0])):
     first, stride, num_infosets, actions, infoset = group_at(groups, group)
     for start in range(_ZERO, num_infosets, _CHUNK):
       count = min(_CHUNK, num_infosets - start)
       for i in range(count):
         reach[i] = sequence_form[parent[infoset + start + i]]
-      if is_single(strategy):
-        for action in range(actions):
-          row = first + start + action * stride
-          for i in range(count):
-            updated = reach[i] * strategy[row + i]
-            added = before * sequence_form[row + i] + after * updated
-            cumulative[row + i] = add_unbiased(cumulative[row + i], added, dither)
-            sequence_form[row + i] = updated
-      else:
-        # The padding of the last vector has reach 0.
-        for i in range(count, count + (-count) % width(strategy)):
-          reach[i] = 0.0
-        for i in range(_ZERO, count, width(strategy)):
-          above, zero = load(reach, i), full(0.0)
-          row = first + start + i
-          for _ in range(actions):
-            # Where `above` is 0, take 0: in padding, a block kernel may leave a strategy of NaN, and 0 * NaN is NaN.
-            played = where_greater(above, zero, above * load(strategy, row), above)
-            gained = full(weight_before) * load(sequence_form, row) + full(weight_after) * played
-            store(cumulative, row, load(cumulative, row) + gained)
-            store(sequence_form, row, played)
-            row += stride
-
-
-@inlined
-def dither_after(total: float) -> float:
-  """Returns the dither of an average: a number from -1/2 to 1/2 that depends on the sum of its weights so far.
-
-  Weights are polynomials of the iteration, so the numbers of consecutive iterations are evenly distributed (Weyl 1916).
-  """
-  multiple = np.float64(total) * _GOLDEN
-  whole: float = np.floor(multiple)
-  return multiple - whole - 0.5
+      # The padding of the last vector has reach 0.
+      for i in range(count, count + (-count) % width(strategy)):
+        reach[i] = 0.0
+      for i in range(_ZERO, count, width(strategy)):
+        above, row = load(reach, i), first + start + i
+        for _ in range(actions):
+          # Where `above` is 0, take 0: in padding, a block kernel may leave a strategy of NaN, and 0 * NaN is NaN.
+          store(sequence_form, row, where_greater(above, zero, above * load(strategy, row), above))
+          row += stride
