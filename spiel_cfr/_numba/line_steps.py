@@ -1,4 +1,4 @@
-"""Steps that copy, add or clear lines of numbers, one-dimensional arrays of floats, whole or at listed indices."""
+"""Steps that copy or add lines of numbers, one-dimensional arrays of floats, whole or at listed indices."""
 
 from typing import NamedTuple
 
@@ -60,20 +60,6 @@ def copy_line(record: Copy) -> None:
   source, target = record.source, record.target
   for i in range(np.uint64(source.shape[0])):
     target[i] = source[i]
-
-
-class Clear(NamedTuple):
-  """The argument of `clear_line`: a line."""
-
-  line: Line
-
-
-@step(Clear)
-def clear_line(record: Clear) -> None:
-  """Sets all elements of a line to 0."""
-  line = record.line
-  for i in range(np.uint64(line.shape[0])):
-    line[i] = 0.0
 
 
 class CopyWithin(NamedTuple):

@@ -19,7 +19,6 @@ To follow the code from `CFRPlusSolver(game).run(1)` to the line that adds a reg
 
     games.payoffs                        `Payoff.gradient_step`: the gradient, which is the first step of an update
     cfr.iteration_schedule               the averaging weight and the minimizer's parameters of each iteration
-    cfr.loops.averaging_steps            `add_strategy`: the average, which is a step between both passes
     cfr.loops.arrays                     the arrays that steps read and write
     games.compiled.trunk_and_subtrees    a game in parts; a whole game is one part, with one `Visit` for each player
     cfr.full_width_base                  policies, regrets, locks, and starts from a policy or from regrets

@@ -10,7 +10,8 @@ from spiel_cfr._numba.arrays import floats
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._numba.simd import MOST_LANES, load, store
 from spiel_cfr._numba.steps import Chain
-from spiel_cfr.cfr.loops.averaging_steps import AddStrategy, add_strategy
+from spiel_cfr.games.sequence_form.blocks import new_scratch
+from spiel_cfr.games.sequence_form.tree_passes import Forward, Tree, forward_pass
 from spiel_cfr.poker.public_game import compile_public_game
 from spiel_cfr.regret_minimizers import regularizers
 
@@ -42,17 +43,24 @@ def test_exploitability_is_that_of_float64(partitioned):
 
 def test_averages_lose_nothing():
   """Adding 3e-8 does not change a float32 total of 1; many additions must."""
-  iterations = 20_000
+  actions, iterations = 2, 20_000
+  tree = Tree(
+    np.array([[MOST_LANES, MOST_LANES, 1, actions, 0, 0]], np.uint64), np.zeros(1, np.uint32)
+  )
+  length = (1 + actions) * MOST_LANES
   for small in (3e-8, 1.1e-5):
-    sequence_form = np.array([small, 1.0 - small], np.float32)
-    sums, total = np.array([1.0, 0.0], np.float32), np.zeros(1, np.float32)
-    record = AddStrategy(sums, sequence_form, np.ones(1), total)
-    chain = Chain([add_strategy.on(record, np.float32)])
+    strategy, reach, total = (np.zeros(length, np.float32) for _ in range(3))
+    reach[0], total[MOST_LANES] = 1.0, 1.0
+    strategy[MOST_LANES], strategy[2 * MOST_LANES] = small, 1.0 - small
+    weight, so_far = np.ones(1), np.zeros(1, np.float32)
+    value = new_scratch(np.float32).value
+    forward = Forward(tree, strategy, reach, value, total, weight, so_far, counts_after=1)
+    chain = Chain([forward_pass.on(forward, np.float32)])
     for number in range(iterations):
-      total[0] = number
+      so_far[0] = number
       chain.run()
-    assert sums[0] == pytest.approx(1.0 + iterations * small, abs=1e-6)
-    assert sums[1] == pytest.approx(iterations * (1.0 - small), rel=1e-6)
+    assert total[MOST_LANES] == pytest.approx(1.0 + iterations * small, abs=1e-6)
+    assert total[2 * MOST_LANES] == pytest.approx(iterations * (1.0 - small), rel=1e-6)
 
 
 @kernel(lambda number: types.void(floats(number), floats(number)))

@@ -137,16 +137,16 @@ FAULTS = (
   ),
   Fault(
     "the average takes the strategy after the update",
-    _ITERATIONS,
-    "return [*forward, average] if counts_after else [average, *forward]",
-    "return [*forward, average]",
+    _PASSES,
+    "full(weight_before) * load(sequence_form, row) + full(weight_after) * played",
+    "full(weight_before) * played + full(weight_after) * played",
     _OPEN_SPIEL,
   ),
   Fault(
-    "averages in float32 are not dithered",
-    "cfr/loops/averaging_steps.py",
-    "return multiple - whole - 0.5",
-    "return 0.0 * (multiple - whole)",
+    "the average takes the other strategy in float32",
+    _PASSES,
+    "added = before * sequence_form[row + i] + after * updated",
+    "added = before * updated + after * sequence_form[row + i]",
     ("poker/test_float32.py",),
   ),
   Fault(

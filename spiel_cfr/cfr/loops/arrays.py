@@ -22,8 +22,8 @@ from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.state import FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartSteps, Visit
-from spiel_cfr.games.sequence_form.single_passes import adopt_pass
-from spiel_cfr.games.sequence_form.tree_passes import Forward, Tree
+from spiel_cfr.games.sequence_form.single_passes import adopt_pass, forward
+from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
@@ -127,8 +127,9 @@ class SolverArrays:
     """
     part, (sequences, probabilities) = self.parts[visit.number], self.locked
     in_part = sequences - part.sequences[visit.player].start
-    own = self.own_slice(visit)
-    is_own = (in_part >= own.start) & (in_part < own.stop)
+    own = self.player_slice(visit)
+    end = min(own.stop, part.own_length(visit.player))
+    is_own = (in_part >= own.start) & (in_part < end)
     if not is_own.any():
       return []
     record = Selection(
@@ -163,7 +164,7 @@ class SolverArrays:
       for visit, tree in zip(part_steps.visits(number), part.every_infoset, strict=True):
         sequences, reach = part.sequences[visit.player], visit.sequence_form
         reach[: part.own_length(visit.player)] = sequence_form[sequences]
-        record = Forward(tree, self.strategy(visit), reach, visit.workspace.scratch.value)
+        record = forward(tree, self.strategy(visit), reach, visit.workspace.scratch)
         Chain([*part_steps.enter(visit), adopt_pass.on(record, game.dtype)]).run()
     if game.shared_infosets is not None:
       self.state.strategy[:] = forms.shared_strategy(game, sequence_form, self.state.strategy)
@@ -224,11 +225,6 @@ class SolverArrays:
   def player_slice(self, visit: Visit) -> slice:
     """Returns the slice of a player's sequences in its arrays of a part."""
     return self.parts[visit.number].player_slice(visit.player)
-
-  def own_slice(self, visit: Visit) -> slice:
-    """Returns `player_slice` without the trunk's sequences above a subtree."""
-    own = self.player_slice(visit)
-    return slice(own.start, min(own.stop, self.parts[visit.number].own_length(visit.player)))
 
   def strategy(self, visit: Visit) -> AnyFloats:
     """Returns the strategy in a part, a view of shape (sequences,).

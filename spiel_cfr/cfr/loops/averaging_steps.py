@@ -6,68 +6,33 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Counts, Doubles, Line
-from spiel_cfr._numba.simd import (
-  MOST_LANES,
-  add_unbiased,
-  full,
-  is_single,
-  load,
-  number_for,
-  store,
-  width,
-)
+from spiel_cfr._numba.simd import MOST_LANES, add_unbiased, number_for
 from spiel_cfr._numba.steps import Step, step
 from spiel_cfr.cfr.averaging import AverageBlock, AverageRule
 from spiel_cfr.cfr.loops.arrays import SolverArrays, contiguous_lines
 from spiel_cfr.games.compiled.trunk_and_subtrees import Visit
-
-_ZERO = np.uint64(0)
-# The golden ratio minus 1. The fractional parts of its multiples are very evenly distributed.
-_GOLDEN = (5.0**0.5 - 1.0) / 2.0
+from spiel_cfr.games.sequence_form.tree_passes import Forward, dither_after, forward_pass
 
 
-class AddStrategy(NamedTuple):
-  """The arguments of `add_strategy`.
+class AddWeight(NamedTuple):
+  """The arguments of `add_weight`.
 
   Attributes:
-    sums: float array (sequences,). The weighted sum of a player's sequence forms; its length is a multiple of a vector.
-    sequence_form: float array (sequences,). The player's strategy.
-    weight: float64 (1,). The averaging weight of the strategy.
-    total: float array (1,). The sum of all weights so far.
+    total: shape (1,). The sum of a player's averaging weights.
+    weight: float64 (1,). The averaging weight of the iteration.
   """
 
-  sums: Line
-  sequence_form: Line
-  weight: Doubles
   total: Line
+  weight: Doubles
 
 
-@step(AddStrategy)
-def add_strategy(record: AddStrategy) -> None:
-  """Sums += weight * sequence_form. In float32, sums are dithered, see `simd.add_unbiased`."""
-  sums, sequence_form, length = record.sums, record.sequence_form, np.uint64(record.sums.shape[0])
-  if is_single(sums):
-    weight = number_for(sums, record.weight[0])
-    dither = number_for(sums, dither_after(record.total[0]))
-    for i in range(length):
-      sums[i] = add_unbiased(sums[i], weight * sequence_form[i], dither)
-  else:
-    for i in range(_ZERO, length, width(sums)):
-      added = full(record.weight[0]) * load(sequence_form, i)
-      store(sums, i, load(sums, i) + added)
-
-
-@inlined
-def dither_after(total: float) -> float:
-  """Returns the dither of an average: a number from -1/2 to 1/2 that depends on the sum of its weights so far.
-
-  Weights are polynomials of the iteration, so the numbers of consecutive iterations are evenly distributed (Weyl 1916).
-  """
-  multiple = np.float64(total) * _GOLDEN
-  whole: float = np.floor(multiple)
-  return multiple - whole - 0.5
+@step(AddWeight)
+def add_weight(record: AddWeight) -> None:
+  """Adds the weight of an iteration to the total by which the average is divided: total += weight."""
+  total = record.total
+  added = number_for(total, record.weight[0])
+  total[0] = add_unbiased(total[0], added, number_for(total, dither_after(total[0])))
 
 
 class AddToTapered(NamedTuple):
@@ -111,16 +76,34 @@ def add_weighted(record: AddWeighted) -> None:
     total[i] += weight * added[i]
 
 
-def strategy_step(arrays: SolverArrays, visit: Visit, weight: Float64s) -> Step:
-  """Returns the step that adds a player's sequence form in a part, times a weight of shape (1,), to the average."""
-  own = arrays.own_slice(visit)
-  record = AddStrategy(
-    sums=arrays.cumulative(visit)[own],
-    sequence_form=visit.sequence_form[own],
+def averaging_pass(
+  arrays: SolverArrays, visit: Visit, weight: Float64s, counts_after: bool
+) -> Step:
+  """Returns the forward pass that computes a player's sequence form in a part, and adds it to the average.
+
+  Args:
+    arrays: the solver's arrays.
+    visit: the visit to the part.
+    weight: float64 (1,). The averaging weight.
+    counts_after: True to add the new sequence form, False to add that before the pass.
+  """
+  record = Forward(
+    tree=arrays.tree(visit),
+    strategy=arrays.strategy(visit),
+    sequence_form=visit.sequence_form,
+    reach=visit.workspace.scratch.value,
+    cumulative=arrays.cumulative(visit),
     weight=weight,
     total=arrays.weight_sum(visit.player),
+    counts_after=int(counts_after),
   )
-  return add_strategy.on(record, arrays.game.dtype)
+  return forward_pass.on(record, arrays.game.dtype)
+
+
+def weight_sum_step(arrays: SolverArrays, player: int) -> Step:
+  """Returns the step that adds an iteration's averaging weight to the sum of a player's weights."""
+  record = AddWeight(arrays.weight_sum(player), arrays.schedule_row.weight)
+  return add_weight.on(record, arrays.game.dtype)
 
 
 def taper_steps(arrays: SolverArrays) -> list[Step]:

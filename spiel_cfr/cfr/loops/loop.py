@@ -7,11 +7,11 @@ In each iteration the players update one after the other, or all at once. The up
                       value = sum over actions a of strategy[a] * utility[a]
                       the minimizer adds utility[a] - value to its regrets, and chooses the next strategy
                       utility[the sequence above the infoset] += value
-    average         cumulative[s] += weight * sequence_form[s]
     forward pass    from the root down:
+                      cumulative[s] += weight * sequence_form[s]
                       sequence_form[s] = the product of strategy on the way to s
 
-If the average counts strategies after the update, the last two steps change places. `Loop.update_chain` returns this
+If the average counts strategies after the update, the last two lines change places. `Loop.update_chain` returns this
 list, and adds steps that some minimizers and averages need. `WholeGameLoop` runs the list many times in one call of
 compiled code. `partitioned_loop` is for games cut into a trunk and subtrees.
 """
@@ -26,11 +26,12 @@ from spiel_cfr._numba.steps import Chain, Step, StepKernel
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import ScheduleRow, SolverArrays
 from spiel_cfr.cfr.loops.averaging_steps import (
+  averaging_pass,
   gradient_sum_steps,
   rule_step,
-  strategy_step,
   taper_steps,
   value_sum_steps,
+  weight_sum_step,
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit
@@ -95,7 +96,7 @@ class Loop(abc.ABC):
   def update_chain(self, players: Players) -> Chain:
     """Returns the steps in which `players` update at the same time in part 0, the whole game or its trunk.
 
-    For CFR+, these are the gradient, the backward pass, the average and the forward pass.
+    For CFR+, these are the gradient, the backward pass, the forward pass, and the sum of weights.
     """
     if players in self._chains:
       return self._chains[players]
@@ -160,15 +161,15 @@ class Loop(abc.ABC):
     return Backward(tree, block_kernel_address(kernel, self._game.dtype), block)
 
   def _averaging_steps(self, visit: Visit) -> list[Step]:
-    """Returns the forward pass of part 0, and the step that adds the strategy before or after it to the average."""
+    """Returns the steps that compute a player's sequence form in part 0, and add it to the average."""
     arrays, averaging = self.arrays, self._averaging
-    forward = arrays.part_steps.reach(visit, arrays.strategy(visit))
-    if averaging.rule is None:
-      average = strategy_step(arrays, visit, arrays.schedule_row.weight)
-    else:
-      average = rule_step(arrays, visit, averaging.rule)
     counts_after = averaging.counts_after(visit.player, self._updates)
-    return [*forward, average] if counts_after else [average, *forward]
+    if averaging.rule is None:
+      forward = averaging_pass(arrays, visit, arrays.schedule_row.weight, counts_after)
+      return [forward, weight_sum_step(arrays, visit.player)]
+    forward_steps = arrays.part_steps.reach(visit, arrays.strategy(visit))
+    average = rule_step(arrays, visit, averaging.rule)
+    return [*forward_steps, average] if counts_after else [average, *forward_steps]
 
   def set_schedule_row(self, row: Float64s) -> None:
     """Writes the weight and the parameters of the current iteration."""

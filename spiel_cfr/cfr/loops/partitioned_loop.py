@@ -15,12 +15,11 @@ from collections.abc import Callable
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr._numba.line_steps import Clear, clear_line
 from spiel_cfr._numba.steps import Chain
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import WEIGHT, SolverArrays
-from spiel_cfr.cfr.loops.averaging_steps import strategy_step, taper_steps
+from spiel_cfr.cfr.loops.averaging_steps import averaging_pass, taper_steps
 from spiel_cfr.cfr.loops.loop import Loop, Players
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartWorkspace, Visit
@@ -156,13 +155,13 @@ class PartitionedLoop(Loop):
     visits = [Visit(number, player, workspace) for player in part_steps.players]
     for visit in visits:
       own = visit.player
+      # A forward pass computes the reach probabilities too.
       if is_deferred[own]:
-        # Forced moves and padding still have numbers of the subtree before. They must not get into the average.
-        steps.append(clear_line.on(Clear(visit.sequence_form), self._game.dtype))
-      if is_deferred[own] or any(player != own for player in players):
+        weight = deferred[own : own + 1]
+        steps += part_steps.enter(visit)
+        steps.append(averaging_pass(self.arrays, visit, weight, counts_after=True))
+      elif any(player != own for player in players):
         steps += part_steps.reach(visit, self.arrays.strategy(visit))
-      if is_deferred[own]:
-        steps.append(strategy_step(self.arrays, visit, deferred[own : own + 1]))
     steps += [part_steps.gradient(visits[player]) for player in players]
     for player in players:
       steps += self.minimizer_steps(visits[player])

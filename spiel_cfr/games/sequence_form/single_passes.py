@@ -37,9 +37,15 @@ def adopt_pass(record: Forward) -> None:
           strategy[row + i] = sequence_form[row + i] / reach
 
 
+def forward(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> Forward:
+  """Returns the arguments of `adopt_pass`, and of a forward pass without an average."""
+  none, zero = np.zeros(0, strategy.dtype), np.zeros(1, strategy.dtype)
+  return Forward(tree, strategy, sequence_form, scratch.value, none, np.zeros(1), zero, 0)
+
+
 def reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> Step:
   """Returns the forward pass, which converts behavioral strategies to sequence form; both have shape (sequences,)."""
-  return forward_pass.on(Forward(tree, strategy, sequence_form, scratch.value), strategy.dtype)
+  return forward_pass.on(forward(tree, strategy, sequence_form, scratch), strategy.dtype)
 
 
 def backward(

@@ -1,8 +1,9 @@
 """Backward and forward passes over a player's infosets: from the deepest up, and from the root down.
 
 A backward pass computes counterfactual values and calls a block kernel, which updates regrets and strategies. A forward
-pass computes reach probabilities. Each pass is a step (`_numba.steps`): a kernel, and a record of the arrays that it
-reads and writes. It visits one group of infosets (`treeplex`) after the other, in blocks of up to 256 infosets.
+pass computes reach probabilities and adds them to the average. Each pass is a step (`_numba.steps`): a kernel, and a
+record of the arrays that it reads and writes. It visits one group of infosets (`treeplex`) after the other, in blocks
+of up to 256 infosets.
 """
 
 from typing import Any, NamedTuple
@@ -12,8 +13,17 @@ import numpy as np
 from spiel_cfr._numba import arrays
 from spiel_cfr._numba.arrays import Uint64s
 from spiel_cfr._numba.kernels import inlined
-from spiel_cfr._numba.records import Address, CountTable, Indices, Line, call
-from spiel_cfr._numba.simd import full, load, store, where_greater, width
+from spiel_cfr._numba.records import Address, Count, CountTable, Doubles, Indices, Line, call
+from spiel_cfr._numba.simd import (
+  add_unbiased,
+  full,
+  is_single,
+  load,
+  number_for,
+  store,
+  where_greater,
+  width,
+)
 from spiel_cfr._numba.steps import step
 from spiel_cfr.games.sequence_form.blocks import CHUNK, Block
 from spiel_cfr.games.sequence_form.treeplex import (
@@ -25,6 +35,8 @@ from spiel_cfr.games.sequence_form.treeplex import (
 )
 
 _ZERO, _ONE, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
+# The golden ratio minus 1. The fractional parts of its multiples are very evenly distributed.
+_GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
 class Tree(NamedTuple):
@@ -92,41 +104,83 @@ def group_at(groups: Uint64s, group: int) -> tuple[int, int, int, int, int]:
 
 
 class Forward(NamedTuple):
-  """The arguments of `forward_pass` and of `single_passes.adopt_pass`.
+  """The arguments of a forward pass.
 
   Attributes:
     tree: the infosets.
     strategy: float array (sequences,). The probability of each action at its infoset.
-    sequence_form: float array (sequences,). The product of `strategy` on the way to each sequence.
+    sequence_form: float array (sequences,). The product of `strategy` on the way to each sequence, which the pass
+      updates.
     reach: float array (`CHUNK`,). Workspace.
+    cumulative: float array (sequences,). The weighted sum of sequence forms, to which the pass adds; shape (0,) without
+      an average.
+    weight: float64 (1,). The weight of this iteration in `cumulative`.
+    total: float array (1,). The sum of all weights so far.
+    counts_after: int. 1 to add the sequence form after the pass, 0 to add that before it.
   """
 
   tree: Tree
   strategy: Line
   sequence_form: Line
   reach: Line
+  cumulative: Line
+  weight: Doubles
+  total: Line
+  counts_after: Count
 
 
 @step(Forward)
 def forward_pass(record: Forward) -> None:
   """At every sequence s, from the root down: sequence_form[s] = sequence_form[above s] * strategy[s].
 
-  The caller sets `sequence_form` at each root.
+  With an average, cumulative[s] += weight * sequence_form[s], before or after the pass. Both happen in one pass because
+  both read and write every sequence. In float32, sums are dithered, see `simd.add_unbiased`.
   """
   groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
-  strategy, sequence_form, zero = record.strategy, record.sequence_form, full(0.0)
+  strategy, sequence_form, cumulative = record.strategy, record.sequence_form, record.cumulative
+  is_averaged = cumulative.shape[0] > _ZERO
+  weight_after = record.weight[0] * np.float64(record.counts_after)
+  weight_before = record.weight[0] - weight_after
+  before, after = number_for(cumulative, weight_before), number_for(cumulative, weight_after)
+  dither = number_for(cumulative, dither_after(record.total[0]))
   for group in range(np.uint64(groups.shape[0])):
     first, stride, num_infosets, actions, infoset = group_at(groups, group)
     for start in range(_ZERO, num_infosets, _CHUNK):
       count = min(_CHUNK, num_infosets - start)
       for i in range(count):
         reach[i] = sequence_form[parent[infoset + start + i]]
-      # The padding of the last vector has reach 0.
-      for i in range(count, count + (-count) % width(strategy)):
-        reach[i] = 0.0
-      for i in range(_ZERO, count, width(strategy)):
-        above, row = load(reach, i), first + start + i
-        for _ in range(actions):
-          # Where `above` is 0, take 0: in padding, a block kernel may leave a strategy of NaN, and 0 * NaN is NaN.
-          store(sequence_form, row, where_greater(above, zero, above * load(strategy, row), above))
-          row += stride
+      if is_single(strategy):
+        for action in range(actions):
+          row = first + start + action * stride
+          for i in range(count):
+            updated = reach[i] * strategy[row + i]
+            if is_averaged:
+              added = before * sequence_form[row + i] + after * updated
+              cumulative[row + i] = add_unbiased(cumulative[row + i], added, dither)
+            sequence_form[row + i] = updated
+      else:
+        # The padding of the last vector has reach 0.
+        for i in range(count, count + (-count) % width(strategy)):
+          reach[i] = 0.0
+        for i in range(_ZERO, count, width(strategy)):
+          above, zero = load(reach, i), full(0.0)
+          row = first + start + i
+          for _ in range(actions):
+            # Where `above` is 0, take 0: in padding, a block kernel may leave a strategy of NaN, and 0 * NaN is NaN.
+            played = where_greater(above, zero, above * load(strategy, row), above)
+            if is_averaged:
+              gained = full(weight_before) * load(sequence_form, row) + full(weight_after) * played
+              store(cumulative, row, load(cumulative, row) + gained)
+            store(sequence_form, row, played)
+            row += stride
+
+
+@inlined
+def dither_after(total: float) -> float:
+  """Returns the dither of an average: a number from -1/2 to 1/2 that depends on the sum of its weights so far.
+
+  Weights are polynomials of the iteration, so the numbers of consecutive iterations are evenly distributed (Weyl 1916).
+  """
+  multiple = np.float64(total) * _GOLDEN
+  whole: float = np.floor(multiple)
+  return multiple - whole - 0.5
