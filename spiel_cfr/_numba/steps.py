@@ -91,7 +91,7 @@ class StepKernel(Kernel):
     return Step(self.of(dtype).address, Packed(record, dtype, inner))
 
   def try_on(self, record: Any, advice: str) -> None:
-    """Runs a user's kernel once with checks of indices. A step has none: it would write into other memory.
+    """Runs a user's kernel once with checks of indices. A step has no checks: a wrong index overwrites other memory.
 
     Args:
       record: the arguments, small arrays of the shapes that are promised to the kernel.

@@ -1,6 +1,6 @@
 """Full-width solvers: a regret minimizer, an average and an order of updates, on one shared loop."""
 
-from spiel_cfr.cfr.averaging import Average, AverageRule, Averaging, average_kernel
+from spiel_cfr.cfr.averaging import AverageBlock, AverageRule, Averaging, average_kernel
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
 from spiel_cfr.cfr.payoff_transfer import transfer
 from spiel_cfr.cfr.pruning.pruned import Pruned
@@ -33,7 +33,7 @@ __all__ = [
   "APCFRPlusSolver",
   "APDCFRPlusSolver",
   "AdaptiveOptimisticCFRSolver",
-  "Average",
+  "AverageBlock",
   "AverageRule",
   "Averaging",
   "BestResponsePruningSolver",

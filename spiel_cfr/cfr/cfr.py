@@ -18,7 +18,7 @@ To follow the code from `CFRPlusSolver(game).run(1)` to the line that adds a reg
 `WholeGameLoop`, unless the game is in parts. These modules are beside the path:
 
     games.payoffs                        `Payoff.gradient_step`: the gradient, which is the first step of an update
-    cfr.iteration_schedule               the averaging weights and the minimizer's parameters of each iteration
+    cfr.iteration_schedule               the averaging weight and the minimizer's parameters of each iteration
     cfr.loops.arrays                     the arrays that steps read and write
     games.compiled.trunk_and_subtrees    a game in parts; a whole game is one part, with one `Visit` for each player
     cfr.full_width_base                  policies, regrets, locks, and starts from a policy or from regrets
@@ -94,9 +94,12 @@ class FullWidthSolver(FullWidthBase):
   def reset(self) -> None:
     before = self.__dict__.get("_runtime")
     game = self.compiled_game
-    loop = make_loop(game, self.minimizer, self.averaging)
-    schedule = IterationSchedule(game, self.minimizer, self.averaging, self.alternating_updates)
-    self._runtime = Runtime(loop, schedule)
+    players = tuple(range(game.num_players))
+    updates = tuple((player,) for player in players) if self.alternating_updates else (players,)
+    self._runtime = Runtime(
+      make_loop(game, self.minimizer, self.averaging, updates),
+      IterationSchedule(game, self.minimizer, self.averaging),
+    )
     if before is not None and before.loop.arrays.state.locked.any():
       self._lock(before.loop.arrays.state.locked, before.loop.arrays.state.strategy)
 
@@ -114,14 +117,12 @@ class FullWidthSolver(FullWidthBase):
 
   def _iterate(self, count: int) -> None:
     """Runs iterations of CFR, usually in one call of compiled code, or of CFR-BR."""
-    game, loop = self.compiled_game, self._runtime.loop
-    rows = self._runtime.schedule.next_rows(self.state, count)
+    loop, schedule = self._runtime
+    rows = schedule.next_rows(self.state, count)
     if self.opponents == "best_response":
-      advance_against_best_responses(game, loop, rows)
-      return
-    players = tuple(range(game.num_players))
-    updates = tuple((player,) for player in players) if self.alternating_updates else (players,)
-    loop.advance(updates, rows)
+      advance_against_best_responses(self.compiled_game, loop, rows)
+    else:
+      loop.advance(rows)
 
   def prepare(self) -> None:
     """Compiles the kernels of an iteration and of NashConv, or loads them from disk."""

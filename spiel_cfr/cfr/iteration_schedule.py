@@ -1,4 +1,4 @@
-"""Schedule of iterations: the averaging weights of each iteration, and the parameters of kernels.
+"""Schedule of iterations: the averaging weight of each iteration, and the parameters of kernels.
 
 Parameters belong to the minimizer or to a rule for averages.
 """
@@ -10,6 +10,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.cfr.averaging import AverageRule, Averaging
+from spiel_cfr.cfr.loops.arrays import FIRST_PARAMETER, TAPER_FACTOR, WEIGHT
 from spiel_cfr.cfr.loops.state import TAPER_UNIT, FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
@@ -25,16 +26,10 @@ _PART_BETWEEN_ADDITIONS = 32
 class IterationSchedule:
   """Schedule of a solver's iterations, as rows of numbers that `Loop.advance` takes."""
 
-  def __init__(
-    self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging, alternating: bool
-  ) -> None:
-    """Takes the configuration of the solver; `alternating` is whether updates alternate."""
+  def __init__(self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging) -> None:
+    """Takes the configuration of the solver."""
     self._game, self._minimizer, self._averaging = game, minimizer, averaging
     self._weights = as_weights(averaging.weights, "weights")
-    # For each player, whether its strategy after its update enters the average, or that before it.
-    self._after = np.full(game.num_players, averaging.counted == "after")
-    if averaging.counted == "faced":
-      self._after[:-1] = alternating
     self._most_weight = float(np.finfo(game.dtype).max) / 2**20
     # A table of parameters, and the iteration before its first row.
     self._table, self._table_start = np.zeros((0, 0)), 0
@@ -50,15 +45,12 @@ class IterationSchedule:
     iterations = np.arange(1, count + 1) + done
     parameters = self._next_parameters(done, count)
     weights = self.weights_of(iterations - state.average_start, state.total_weight)
-    players = len(self._after)
-    result = np.zeros((count, 2 * players + 1 + parameters.shape[1]))
-    # Each player's weights before and after its update.
-    result[:, 0 : 2 * players : 2] = weights[:, None] * ~self._after
-    result[:, 1 : 2 * players : 2] = weights[:, None] * self._after
+    result = np.zeros((count, FIRST_PARAMETER + parameters.shape[1]))
+    result[:, WEIGHT] = weights
     if self._averaging.tapered:
       last_addition = int(state.counts[1])
-      result[:, 2 * players] = taper_factors(count, done, last_addition, state.average_start)
-    result[:, 2 * players + 1 :] = parameters
+      result[:, TAPER_FACTOR] = taper_factors(count, done, last_addition, state.average_start)
+    result[:, FIRST_PARAMETER:] = parameters
     return result
 
   def weights_of(self, iterations: Int64s, total: float = 0.0) -> Float64s:

@@ -19,7 +19,7 @@ from spiel_cfr.mccfr.compiled_engine import CompiledEngine
 from spiel_cfr.mccfr.random_draws import ITERATIONS, KEY, VISITED, new_key
 from spiel_cfr.mccfr.sampling_rules import Sampler
 from spiel_cfr.regret_minimizers.regret_minimizer import TIE, RegretMinimizer
-from spiel_cfr.regret_minimizers.schedules import Numbers
+from spiel_cfr.regret_minimizers.schedules import NumberOrSchedule
 
 EngineName = Literal["compiled", "states"]
 DEFAULT_MAX_NODES = 500_000
@@ -30,7 +30,7 @@ class Options(TypedDict, total=False):
 
   seed: int | np.random.Generator | None
   minimizer: RegretMinimizer
-  average_weights: Numbers
+  average_weights: NumberOrSchedule
   engine: EngineName | None
   max_nodes: int
   max_infosets: int

@@ -36,7 +36,7 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parame
 from spiel_cfr.regret_minimizers.regularizers import project_shifted
 
 # Columns of `Block.parameters` after the tie tolerance: d_t^2, `step`, and `prediction`.
-_REMEMBERED, _FACTOR, _PREDICTION = 1, 2, 3
+_REMEMBERED, _FACTOR, _PREDICTION = range(1, 4)
 # Lines of `Block.action_state`: z, and the last prediction.
 _CENTER, _PREDICTIONS = 0, 1
 # Lines of `Block.scratch`.

@@ -64,7 +64,7 @@ _REGRETS, _PREDICTIONS, _CENTERS = 0, 1, 2
 # Lines of `Block.infoset_state`: S, the floor, and scale^2 L.
 _ERRORS, _FLOORS, _RANGES = 0, 1, 2
 # Columns of `Block.parameters` after the tie tolerance: w_t, w_(t+1), t^(2 power + 1/2), the regularizer.
-_WEIGHT, _NEXT_WEIGHT, _GROWTH, _EUCLIDEAN = 1, 2, 3, 4
+_WEIGHT, _NEXT_WEIGHT, _GROWTH, _EUCLIDEAN = range(1, 5)
 
 
 @block_kernel

@@ -31,7 +31,7 @@ from spiel_cfr.games.sequence_form.blocks import (
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.resume_matching import resume_regret_matching
-from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
+from spiel_cfr.regret_minimizers.schedules import NumberOrSchedule, checked, evaluated
 
 # Columns of `Block.parameters` after the tie tolerance: w_t, w_{t+1}, and the largest asymmetry.
 _WEIGHT, _NEXT_WEIGHT, _MOST = range(1, 4)
@@ -90,7 +90,7 @@ class AsymmetricMatching(RegretMinimizer):
     most: the largest asymmetry, positive.
   """
 
-  weight: Numbers = 1.0
+  weight: NumberOrSchedule = 1.0
   most: float = 5.0
   observe = match_asymmetrically
   resume = resume_regret_matching

@@ -20,12 +20,18 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
-from spiel_cfr.regret_minimizers.oftrl import add_regrets, choose, resume_oftrl
+from spiel_cfr.regret_minimizers.oftrl import (
+  EUCLIDEAN,
+  FACTOR,
+  add_regrets,
+  choose,
+  resume_oftrl,
+)
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 
 _ONE = np.uint64(1)
-# Columns of `Block.parameters`: 1 / sqrt(t), and after the regularizer M_t / sqrt(log(actions)).
-_FACTOR, _DROPPED = 2, 4
+# The column of `Block.parameters` after those of `oftrl`: M_t / sqrt(log(actions)).
+_DROPPED = 1 + EUCLIDEAN
 # Line of `Block.scratch` for values that no caller reads.
 _IGNORED_VALUES = 1
 
@@ -137,7 +143,7 @@ class Hedge(RegretMinimizer):
     at_least_two = np.maximum(actions, 2)
     parameters = self.parameters(np.array([iteration]), game)[0]
     threshold = parameters[_DROPPED] * np.sqrt(np.log(at_least_two)) / at_least_two**2
-    steps = self.initial_infoset_state(game)[0] * parameters[_FACTOR]
+    steps = self.initial_infoset_state(game)[0] * parameters[FACTOR]
     with np.errstate(divide="ignore"):
       result: Float64s = np.maximum(-np.log(threshold), 0.0) / steps
     return np.where(actions > 1, result, np.inf)

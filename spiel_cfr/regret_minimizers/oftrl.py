@@ -35,9 +35,9 @@ from spiel_cfr.regret_minimizers.regularizers import (
   play_regularized_leader,
 )
 
-# Columns of `Block.parameters` after the tie tolerance: the weight of the prediction, the factor of the steps, the
-# regularizer.
-_WEIGHT, _FACTOR, _EUCLIDEAN = 1, 2, 3
+# Columns of `Block.parameters` after the tie tolerance: the weight of the prediction, the factor of the steps, and the
+# regularizer, 1 for Euclidean or 0 for entropy. `hedge` adds a column.
+WEIGHT, FACTOR, EUCLIDEAN = range(1, 4)
 # The line of `Block.scratch` with step sizes.
 _STEPS = 0
 
@@ -56,10 +56,10 @@ def add_regrets(block: Block) -> None:
 @inlined
 def choose(block: Block, value: AnyFloats) -> None:
   """Strategy = argmax of <x, regret + weight * utility> - R(x) / step;  value = <strategy, utility>."""
-  steps, euclidean = block.scratch[_STEPS], block.parameters[_EUCLIDEAN] != 0.0
+  steps, euclidean = block.scratch[_STEPS], block.parameters[EUCLIDEAN] != 0.0
   for i in range(block.size):
     steps[i] = block.infoset_state[0, block.infoset + i]
-  weight, factor = block.parameters[_WEIGHT], block.parameters[_FACTOR]
+  weight, factor = block.parameters[WEIGHT], block.parameters[FACTOR]
   play_regularized_leader(block, value, steps, factor, weight, euclidean, False)
 
 
@@ -86,9 +86,9 @@ def resume_oftrl(block: Block) -> None:
     first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
       probability = block.strategy[first + i]
-      step = block.infoset_state[0, block.infoset + i] * block.parameters[_FACTOR]
+      step = block.infoset_state[0, block.infoset + i] * block.parameters[FACTOR]
       if step > 0.0:
-        gradient = gradient_at(probability, block.parameters[_EUCLIDEAN] != 0.0, least)
+        gradient = gradient_at(probability, block.parameters[EUCLIDEAN] != 0.0, least)
         regret[first + i] = gradient / step
 
 
@@ -112,7 +112,7 @@ class OFTRL(RegretMinimizer):
   infoset_lines = 1
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns the tie tolerance, the weight of the prediction, the factor of the steps, and the regularizer."""
+    """Returns rows with the columns of this module: predictions have weight 1, and steps are constant."""
     return parameter_rows(iterations, game, 1.0, 1.0, float(self.regularizer == "euclidean"))
 
   @typed

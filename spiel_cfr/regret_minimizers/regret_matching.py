@@ -39,7 +39,7 @@ from spiel_cfr.regret_minimizers.regret_minimizer import (
 from spiel_cfr.regret_minimizers.resume_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.schedules import (
   Discount,
-  Numbers,
+  NumberOrSchedule,
   checked,
   discounted_sum,
 )
@@ -116,20 +116,21 @@ class RegretMatching(RegretMinimizer):
     positive_discount: number or schedule, not negative. The factor on positive cumulative regrets, applied before the
       regrets of the iteration are added.
     negative_discount: number or schedule, not negative. The factor on negative cumulative regrets, applied before the
-      regrets of the iteration are added. With 0, and with predictions, a negative regret still counts in the next
-      strategy, before it is forgotten.
-    forgets_negative: bool. True if negative cumulative regrets become 0 as soon as the regrets of the iteration are
-      added, as in CFR+. Without predictions, this plays the same strategies as `negative_discount=0`.
+      regrets of the iteration are added.
+    forgets_negative: bool. True if negative cumulative regrets become 0 right after the regrets of the iteration are
+      added, as in CFR+. `negative_discount=0` sets them to 0 one iteration later. Without predictions, the strategies
+      are the same: a negative regret and 0 both give probability 0. With predictions they differ: the prediction is
+      added to the negative regret, instead of to 0.
     next_discount: number or schedule, not negative. The factor on cumulative regrets in the next strategy.
     prediction: number or schedule, not negative. The weight of the prediction, which is the last iteration's regrets,
       in the next strategy. With 0 there is no prediction.
   """
 
-  positive_discount: Numbers = 1.0
-  negative_discount: Numbers = 1.0
+  positive_discount: NumberOrSchedule = 1.0
+  negative_discount: NumberOrSchedule = 1.0
   forgets_negative: bool = False
-  next_discount: Numbers = 1.0
-  prediction: Numbers = 0.0
+  next_discount: NumberOrSchedule = 1.0
+  prediction: NumberOrSchedule = 0.0
   resume = resume_regret_matching
 
   def __post_init__(self) -> None:

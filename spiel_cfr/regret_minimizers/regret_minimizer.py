@@ -37,7 +37,7 @@ from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.regret_minimizers.schedules import Numbers, evaluated
+from spiel_cfr.regret_minimizers.schedules import NumberOrSchedule, evaluated
 
 # The regrets with which a warm start from a policy begins. "substitute": the regrets of iterations in which all players
 # played the policy. "proportional": regrets that make the minimizer play the policy. See `cfr.substitute_regrets`.
@@ -150,7 +150,7 @@ class RegretMinimizer(abc.ABC):
 
 
 def parameter_rows(
-  iterations: Int64s, game: CompiledGame, *columns: Numbers | Float64s
+  iterations: Int64s, game: CompiledGame, *columns: NumberOrSchedule | Float64s
 ) -> Float64s:
   """Returns `Block.parameters` of each iteration: the tie tolerance, followed by the given columns.
 

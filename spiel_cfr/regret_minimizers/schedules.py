@@ -33,13 +33,13 @@ class Schedule(abc.ABC):
     """Returns the value at each iteration; argument and result have the shape (iterations,)."""
 
 
-# A plain number, or a schedule.
-Numbers: TypeAlias = float | Schedule
+# The value at every iteration, as a plain number; or a schedule.
+NumberOrSchedule: TypeAlias = float | Schedule
 # Weights of iterations in averages: a schedule, a function from arrays of iterations to weights, or p for t^p.
 Weights: TypeAlias = float | Schedule | Callable[[Float64s], Float64s]
 
 
-def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
+def evaluated(value: NumberOrSchedule, iterations: Int64s) -> Float64s:
   """Returns the value at each iteration, shape (iterations,).
 
   A plain number is the value at every iteration.
@@ -47,12 +47,12 @@ def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
   Raises:
     ArgumentError: a schedule returns an array of another shape.
   """
-  if not isinstance(numbers, Schedule):
-    return np.full(len(iterations), float(numbers))
-  result = np.asarray(numbers(iterations), np.float64)
+  if not isinstance(value, Schedule):
+    return np.full(len(iterations), float(value))
+  result = np.asarray(value(iterations), np.float64)
   if result.shape != iterations.shape:
     raise errors.ArgumentError(
-      f"{numbers!r} returns an array of shape {result.shape} for {len(iterations)} iterations; it must return one "
+      f"{value!r} returns an array of shape {result.shape} for {len(iterations)} iterations; it must return one "
       "number for each iteration."
     )
   return np.ascontiguousarray(result)
@@ -75,7 +75,7 @@ def as_weights(value: Weights, name: str) -> Schedule:
   return Power(arguments.real_number(value, name, 0.0, sys.float_info.max))
 
 
-def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:
+def checked(value: NumberOrSchedule, name: str, minimum: float, maximum: float) -> None:
   """Checks that a plain number is in a range. The values of a schedule are not checked.
 
   Args:
@@ -251,7 +251,7 @@ class FallingPower(Schedule):
     return result
 
 
-def discounted_sum(discount: Numbers, iterations: int) -> float:
+def discounted_sum(discount: NumberOrSchedule, iterations: int) -> float:
   """Returns the sum after a number of iterations, each of which multiplies the sum by a discount and then adds 1."""
   result = 0.0
   for factor in evaluated(discount, np.arange(1, iterations + 1)).tolist():

@@ -29,7 +29,7 @@ from spiel_cfr.games.sequence_form.blocks import (
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.resume_matching import resume_regret_matching
-from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
+from spiel_cfr.regret_minimizers.schedules import NumberOrSchedule, checked, evaluated
 
 # Entries of `Block.parameters`: the relative tie tolerance, epsilon of this iteration and of the next.
 TOLERANCE, TREMBLE, NEXT_TREMBLE = range(3)
@@ -79,7 +79,7 @@ class TremblingMatching(RegretMinimizer):
     trembles: number or schedule, below 1. Epsilon, the probability with which an infoset plays at random.
   """
 
-  trembles: Numbers = 0.01
+  trembles: NumberOrSchedule = 0.01
   observe = match_trembling
   resume = resume_regret_matching
 

@@ -195,8 +195,9 @@ def steps_of(solver: Solver) -> AdaptiveSteps | PaperSteps:
     ArgumentError: the solver was not made by `StablePredictiveCFRSolver`.
   """
   arguments.of_type(solver, "solver", Solver)
-  name, named = solver.recipe
-  if name != "StablePredictiveCFRSolver":
+  # `recorded` functions take part in `isinstance`.
+  if not isinstance(solver, StablePredictiveCFRSolver):  # type: ignore[arg-type]
     raise errors.ArgumentError(f"{solver!r} was not made by StablePredictiveCFRSolver.")
+  named = solver.recipe.arguments
   of_steps = {key: value for key, value in named.items() if key != "alternating_updates"}
   return step_constants(solver.compiled_game, **of_steps)

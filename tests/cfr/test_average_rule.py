@@ -34,7 +34,7 @@ def solver_of(game, counted="before", **arguments):
   return FullWidthSolver(game, RegretMatching.plus(), averaging=averaging, **arguments)
 
 
-@pytest.mark.parametrize("counted", ["before", "after"])
+@pytest.mark.parametrize("counted", ["before", "after", "faced"])
 @pytest.mark.parametrize("alternating", [False, True])
 @pytest.mark.parametrize("name", ["kuhn_poker(players=3)", "liars_dice(dice_sides=2)"])
 def test_averages_follow_the_rule(name, counted, alternating):
@@ -44,7 +44,12 @@ def test_averages_follow_the_rule(name, counted, alternating):
   for share in Share()(np.arange(1, 31)):
     before = solver.current_sequence_form()
     solver.run(1)
-    strategy = before if counted == "before" else solver.current_sequence_form()
+    strategy = before.copy()
+    for player, tree in enumerate(game.treeplexes):
+      is_faced_after = alternating and player < game.num_players - 1
+      if counted == "after" or (counted == "faced" and is_faced_after):
+        own = slice(tree.root, tree.end)
+        strategy[own] = solver.current_sequence_form()[own]
     average += share * (strategy - average)
     np.testing.assert_allclose(solver.average_sequence_form(), average, atol=1e-12)
 
@@ -120,6 +125,65 @@ def test_invalid_parameters_of_rules_are_named():
       solver.run(1)
 
 
+@average_kernel
+def add_twice(average):
+  sums, sums_of_strategies = average.sums, average.memory[1]
+  for i in range(sums.shape[0]):
+    average.memory[0, i] = average.sequence_form[i]
+    sums_of_strategies[i] += average.weight[0] * average.sequence_form[i]
+    sums[i] += sums_of_strategies[i]
+
+
+@dataclasses.dataclass(frozen=True)
+class TaperedAverage(AverageRule):
+  """Iteration t of T has weight (T + 1 - t) w_t; line 0 of the memory is the last strategy."""
+
+  add = add_twice
+  memory_lines = 2
+
+
+def _choices(solver):
+  """Returns, for each player, a mask of its sequences at infosets with more than one action."""
+  for tree in solver.compiled_game.treeplexes:
+    mask = np.zeros(tree.end - tree.root, bool)
+    for sequences, _ in tree.infoset_groups():
+      mask[sequences - tree.root] = len(sequences) > 1
+    yield mask
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker(players=3)", "vector form, float32"])
+def test_rules_have_memory(name, tmp_path):
+  game = name
+  if name == "vector form, float32":
+    game = spiel_cfr.games.compile_vector_game("liars_dice(dice_sides=2)", dtype=np.float32)
+  averaging = Averaging(1.0, rule=TaperedAverage())
+  solver, resumed, loaded = (
+    FullWidthSolver(game, RegretMatching.plus(), averaging=averaging) for _ in range(3)
+  )
+  average, sums = np.zeros((2, solver.compiled_game.end))
+  for t in range(1, 25):
+    played = solver.current_sequence_form()
+    sums += t * played
+    average += sums
+    solver.run(1)
+  np.testing.assert_allclose(solver.sums(), average, rtol=1e-5 if game is not name else 1e-12)
+  for tree, choices in zip(solver.compiled_game.treeplexes, _choices(solver), strict=True):
+    first_line = solver.state.memory[2 * tree.root : 2 * tree.root + tree.end - tree.root]
+    np.testing.assert_array_equal(first_line[choices], played[tree.root : tree.end][choices])
+  resumed.run(10)
+  resumed.save(tmp_path / "solver.npz")
+  loaded.restore(tmp_path / "solver.npz")
+  loaded.run(14)
+  assert loaded.sums().tobytes() == solver.sums().tobytes()
+  loaded.init_from_strategy(played)
+  assert not loaded.state.memory.any()
+
+
+class NoMemory(AverageRule):
+  add = add_twice
+  memory_lines = 1
+
+
 class NoParameters(AverageRule):
   add = add_or_restart
 
@@ -137,11 +201,12 @@ class NegativeSums(AverageRule):
 @pytest.mark.parametrize(
   ("rule", "match"),
   [
-    (NoParameters(), "`parameters` of NoParameters returns 0 numbers"),
+    (NoParameters(), "`parameters` returns 0 numbers"),
+    (NoMemory(), "NoMemory has memory_lines = 1"),
     (NegativeSums(), "NegativeSums has made the first element of `sums` -"),
   ],
 )
-def test_kernels_that_read_too_many_parameters_or_make_negative_sums_are_named(rule, match):
+def test_kernels_that_read_too_much_or_make_negative_sums_are_named(rule, match):
   solver = FullWidthSolver("kuhn_poker", RegretMatching.plus(), averaging=Averaging(rule=rule))
   with pytest.raises(errors.ArgumentError, match=match):
     solver.run(1)
@@ -157,7 +222,6 @@ class NoRule(AverageRule):
     (lambda: Averaging(rule="move"), "average_kernel"),
     (lambda: Averaging(rule=NoRule()), "average_kernel"),
     (lambda: Averaging(tapered=True, rule=MovingAverage()), "tapered"),
-    (lambda: Averaging(counted="faced", rule=MovingAverage()), "before"),
   ],
 )
 def test_invalid_rules_are_refused(averaging, match):

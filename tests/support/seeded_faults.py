@@ -210,15 +210,15 @@ FAULTS = (
   Fault(
     "alternating updates face the strategies of the iteration before",
     _ITERATIONS,
-    "      steps = [step for players in updates for step in self.update_chain(players).steps]",
+    "      steps = [step for players in self._updates for step in self.update_chain(players).steps]",
     "      steps = self.update_chain(tuple(self.arrays.part_steps.players)).steps",
     _OPEN_SPIEL,
   ),
   Fault(
-    "the sum of weights misses those after updates",
-    "cfr/loops/averaging_steps.py",
-    "record.weights[0] + record.weights[1])",
-    "record.weights[0])",
+    "averages of the faced strategies take those of the wrong players",
+    "cfr/averaging.py",
+    "player not in updates[-1])",
+    "player not in updates[0])",
     ("cfr/test_restarts.py", "regret_minimizers"),
   ),
   Fault(

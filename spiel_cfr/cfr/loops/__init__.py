@@ -5,7 +5,7 @@ import functools
 from spiel_cfr import errors
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import ScheduleRow
-from spiel_cfr.cfr.loops.loop import Loop, WholeGameLoop
+from spiel_cfr.cfr.loops.loop import Loop, Players, WholeGameLoop
 from spiel_cfr.cfr.loops.partitioned_loop import PartitionedLoop
 from spiel_cfr.cfr.loops.sharded_subtrees import ShardedSubtrees
 from spiel_cfr.cfr.loops.state import FullWidthState
@@ -17,8 +17,13 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 __all__ = ["FullWidthState", "Loop", "ScheduleRow", "make_loop"]
 
 
-def make_loop(game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging) -> Loop:
-  """Returns the loop of a solver before its first iteration, with uniform strategies.
+def make_loop(
+  game: CompiledGame,
+  minimizer: RegretMinimizer,
+  averaging: Averaging,
+  updates: tuple[Players, ...],
+) -> Loop:
+  """Returns the loop of a solver before its first iteration, with uniform strategies; for arguments see `Loop`.
 
   Raises:
     AbstractionError: the minimizer predicts, and shared infosets differ in depth.
@@ -35,11 +40,11 @@ def make_loop(game: CompiledGame, minimizer: RegretMinimizer, averaging: Averagi
     decisions = game.every_infoset if minimizer.visits_forced else game.decisions
     partition = undivided(game.every_infoset, decisions)
   if len(partition.parts) == 1:
-    loop: Loop = WholeGameLoop(game, minimizer, averaging, partition)
+    loop: Loop = WholeGameLoop(game, minimizer, averaging, updates, partition)
   elif partition.shards is None:
-    loop = PartitionedLoop(game, minimizer, averaging, partition)
+    loop = PartitionedLoop(game, minimizer, averaging, updates, partition)
   else:
     subtrees = functools.partial(ShardedSubtrees, shards=partition.shards, minimizer=minimizer)
-    loop = PartitionedLoop(game, minimizer, averaging, partition, subtrees)
+    loop = PartitionedLoop(game, minimizer, averaging, updates, partition, subtrees)
   loop.arrays.initialize()
   return loop

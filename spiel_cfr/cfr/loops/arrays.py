@@ -22,10 +22,13 @@ from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.state import FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartSteps, Visit
-from spiel_cfr.games.sequence_form.single_passes import Reach, adopt_pass
+from spiel_cfr.games.sequence_form.single_passes import adopt_pass, forward
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
+
+# Columns of an `IterationSchedule`; the parameters are the last ones.
+WEIGHT, TAPER_FACTOR, FIRST_PARAMETER = range(3)
 
 
 class ScheduleRow:
@@ -36,18 +39,18 @@ class ScheduleRow:
 
   Attributes:
     numbers: float64 (columns,). The whole row: the following three arrays, one after the other.
-    weights: float64 (players, 2). The weight in the average of each player's strategy before and after its update.
+    weight: float64 (1,). The averaging weight of the iteration.
     taper_factor: float64 (1,). The factor by which `FullWidthState.cumulative` is added to `tapered` after the
       iteration; 0 for no addition.
     parameters: float64 (parameters,). The minimizer's parameters, then those of `AverageRule`.
   """
 
-  def __init__(self, length: int, num_players: int) -> None:
+  def __init__(self, length: int) -> None:
     """Allocates a row of this length, filled with 0."""
     self.numbers = aligned_zeros(length)
-    self.weights = self.numbers[: 2 * num_players].reshape(num_players, 2)
-    self.taper_factor = self.numbers[2 * num_players : 2 * num_players + 1]
-    self.parameters = self.numbers[2 * num_players + 1 :]
+    self.weight = self.numbers[WEIGHT : WEIGHT + 1]
+    self.taper_factor = self.numbers[TAPER_FACTOR : TAPER_FACTOR + 1]
+    self.parameters = self.numbers[FIRST_PARAMETER:]
 
 
 class SolverArrays:
@@ -60,9 +63,8 @@ class SolverArrays:
     state: `FullWidthState`. The state of the solver.
     part_steps: the steps of visits to the parts, and their workspaces, with reach probabilities and utilities.
     schedule_row: the weights and parameters of the current iteration.
-    deferred_weights: float64 (players, 2). In the format of `ScheduleRow.weights`, the weights of additions to the
-      averages of subtrees that are put off until the next visit: 0 in column 0; in column 1, the weight of each
-      player's current strategy. See `partitioned_loop`.
+    deferred_weights: float64 (players,). The weight with which each player's current strategy will be added to the
+      averages of subtrees at the next visit; 0 if it has been added. See `partitioned_loop`.
     locked: two arrays (locked sequences,). The locked sequences, and their probabilities.
     predict: `StepKernel`. The minimizer's kernel `predict`; None for a minimizer without predictions.
   """
@@ -77,8 +79,8 @@ class SolverArrays:
     # `predict` may be a property. It is read once, since the workspace depends on it.
     self.predict = minimizer.predict
     self.part_steps = PartSteps(partition, predicts=self.predict is not None, dtype=game.dtype)
-    self.schedule_row = ScheduleRow(2 * game.num_players + 1, game.num_players)
-    self.deferred_weights = np.zeros((game.num_players, 2))
+    self.schedule_row = ScheduleRow(FIRST_PARAMETER)
+    self.deferred_weights = np.zeros(game.num_players)
     self.lock(np.zeros(0, np.int64))
 
   def _new_state(self, averaging: Averaging) -> FullWidthState:
@@ -92,10 +94,12 @@ class SolverArrays:
     else:
       action_shape = (minimizer.action_lines * game.end,)
       infoset_shape = (minimizer.infoset_lines * game.num_infosets + MOST_LANES,)
+    rule = averaging.rule
     return FullWidthState(
       strategy=zeros(game.end),
       cumulative=zeros(game.end),
       tapered=zeros(game.end if averaging.tapered else 0),
+      memory=zeros(0 if rule is None else rule.memory_lines * game.end),
       action_state=zeros(*action_shape),
       infoset_state=aligned_zeros(*infoset_shape),
       locked=np.zeros(game.num_infosets, np.uint8),
@@ -157,7 +161,7 @@ class SolverArrays:
       for visit, tree in zip(part_steps.visits(number), part.every_infoset, strict=True):
         sequences, reach = part.sequences[visit.player], visit.sequence_form
         reach[: part.own_length(visit.player)] = sequence_form[sequences]
-        record = Reach(tree, self.strategy(visit), reach, visit.workspace.scratch.value)
+        record = forward(tree, self.strategy(visit), reach, visit.workspace.scratch)
         Chain([*part_steps.enter(visit), adopt_pass.on(record, game.dtype)]).run()
     if game.shared_infosets is not None:
       self.state.strategy[:] = forms.shared_strategy(game, sequence_form, self.state.strategy)
@@ -241,7 +245,7 @@ class SolverArrays:
   def action_state(self, visit: Visit) -> AnyFloats:
     """Returns `FullWidthState.action_state` of a player in a part, a view of shape (lines, sequences)."""
     sequences = self.parts[visit.number].sequences[visit.player]
-    return _contiguous_lines(self.state.action_state, self._minimizer.action_lines, sequences)
+    return contiguous_lines(self.state.action_state, self._minimizer.action_lines, sequences)
 
   def infoset_state(self, visit: Visit) -> AnyFloats:
     """Returns `FullWidthState.infoset_state` of a player in a part, a view of shape (lines, infosets).
@@ -251,7 +255,7 @@ class SolverArrays:
     if len(self.parts) == 1:
       return self.state.infoset_state
     infosets = self.parts[visit.number].infosets[visit.player]
-    return _contiguous_lines(self.state.infoset_state, self._minimizer.infoset_lines, infosets)
+    return contiguous_lines(self.state.infoset_state, self._minimizer.infoset_lines, infosets)
 
   def action_state_parts(self) -> Iterator[tuple[slice, AnyFloats]]:
     """Yields a slice of sequences and its `action_state`, a view of shape (lines, sequences), for each array."""
@@ -290,11 +294,11 @@ class SolverArrays:
     return result
 
 
-def _contiguous_lines(array: AnyFloats, lines: int, columns: slice) -> AnyFloats:
-  """Returns the state of a part, a view of shape (lines, columns of the part).
+def contiguous_lines(array: AnyFloats, lines: int, columns: slice) -> AnyFloats:
+  """Returns the lines of a part or of a player, a view of shape (lines, columns of the part).
 
   Args:
-    array: the state of all parts. The numbers of a part are contiguous, line by line, so that a part with the columns
+    array: the lines of all parts. The numbers of a part are contiguous, line by line, so that a part with the columns
       `columns` begins at `lines * columns.start`.
     lines: the number of lines.
     columns: the sequences or infosets of the part.

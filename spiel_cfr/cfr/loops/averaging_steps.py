@@ -1,17 +1,18 @@
-"""Averaging steps besides the forward pass: sums of weights, tapered sums, averages by a rule."""
+"""Averaging steps: weighted sums of strategies, averages by a rule, tapered sums."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._numba.records import Counts, Doubles, Line
 from spiel_cfr._numba.simd import MOST_LANES, add_unbiased, number_for
 from spiel_cfr._numba.steps import Step, step
-from spiel_cfr.cfr.averaging import Average, AverageRule, Counted
-from spiel_cfr.cfr.loops.arrays import SolverArrays
+from spiel_cfr.cfr.averaging import AverageBlock, AverageRule
+from spiel_cfr.cfr.loops.arrays import SolverArrays, contiguous_lines
 from spiel_cfr.games.compiled.trunk_and_subtrees import Visit
-from spiel_cfr.games.sequence_form.tree_passes import dither_after
+from spiel_cfr.games.sequence_form.tree_passes import Forward, dither_after, forward_pass
 
 
 class AddWeight(NamedTuple):
@@ -19,18 +20,18 @@ class AddWeight(NamedTuple):
 
   Attributes:
     total: shape (1,). The sum of a player's averaging weights.
-    weights: float64 (2,). The weights of its strategy before and after the update.
+    weight: float64 (1,). The averaging weight of the iteration.
   """
 
   total: Line
-  weights: Doubles
+  weight: Doubles
 
 
 @step(AddWeight)
 def add_weight(record: AddWeight) -> None:
-  """Adds the weights of an iteration to the total by which the average is divided: total += both weights."""
+  """Adds the weight of an iteration to the total by which the average is divided: total += weight."""
   total = record.total
-  added = number_for(total, record.weights[0] + record.weights[1])
+  added = number_for(total, record.weight[0])
   total[0] = add_unbiased(total[0], added, number_for(total, dither_after(total[0])))
 
 
@@ -53,9 +54,33 @@ def add_to_tapered(record: AddToTapered) -> None:
     record.counts[1] = record.counts[0] + np.uint64(1)
 
 
+def averaging_pass(
+  arrays: SolverArrays, visit: Visit, weight: Float64s, counts_after: bool
+) -> Step:
+  """Returns the forward pass that computes a player's sequence form in a part, and adds it to the average.
+
+  Args:
+    arrays: the solver's arrays.
+    visit: the visit to the part.
+    weight: float64 (1,). The averaging weight.
+    counts_after: True to add the new sequence form, False to add that before the pass.
+  """
+  record = Forward(
+    tree=arrays.tree(visit),
+    strategy=arrays.strategy(visit),
+    sequence_form=visit.sequence_form,
+    reach=visit.workspace.scratch.value,
+    cumulative=arrays.cumulative(visit),
+    weight=weight,
+    total=arrays.weight_sum(visit.player),
+    counts_after=int(counts_after),
+  )
+  return forward_pass.on(record, arrays.game.dtype)
+
+
 def weight_sum_step(arrays: SolverArrays, player: int) -> Step:
-  """Returns the step that adds an iteration's averaging weights of a player to their sum."""
-  record = AddWeight(arrays.weight_sum(player), arrays.schedule_row.weights[player])
+  """Returns the step that adds an iteration's averaging weight to the sum of a player's weights."""
+  record = AddWeight(arrays.weight_sum(player), arrays.schedule_row.weight)
   return add_weight.on(record, arrays.game.dtype)
 
 
@@ -70,26 +95,33 @@ def taper_steps(arrays: SolverArrays) -> list[Step]:
   return [add_to_tapered.on(record, arrays.game.dtype)]
 
 
-def steps_by_rule(
-  arrays: SolverArrays, visit: Visit, rule: AverageRule, counted: Counted, forward_pass: Step
-) -> list[Step]:
-  """Returns a player's forward pass and the step of an average rule, which comes first unless `counted` is "after"."""
-  own, after = arrays.player_slice(visit), int(counted == "after")
-  weight = arrays.schedule_row.weights[visit.player, after : after + 1]
+def rule_step(arrays: SolverArrays, visit: Visit, rule: AverageRule) -> Step:
+  """Returns the step in which a user's rule updates a player's average in a whole game."""
+  own, state, row = arrays.player_slice(visit), arrays.state, arrays.schedule_row
   # The rule's parameters come after those of the minimizer.
-  parameters = arrays.schedule_row.parameters
   num_of_rule = rule.parameters(np.ones(1, np.int64), arrays.game).shape[1]
-  of_rule = parameters[len(parameters) - num_of_rule :]
-  sums, sequence_form = arrays.state.cumulative[own], visit.sequence_form[own]
-  small = np.zeros(MOST_LANES, sums.dtype), np.ones(MOST_LANES, sums.dtype)
-  rule.add.try_on(
-    Average(*small, weight.copy(), of_rule.copy()),
-    f"`parameters` of {type(rule).__name__} returns {num_of_rule} numbers for each iteration; the kernel needs more, "
-    "or uses another index beyond the sequences.",
+  of_rule = row.parameters[len(row.parameters) - num_of_rule :]
+  record = AverageBlock(
+    sums=state.cumulative[own],
+    memory=contiguous_lines(state.memory, rule.memory_lines, own),
+    sequence_form=visit.sequence_form[own],
+    weight=row.weight,
+    parameters=of_rule,
   )
-  record = Average(sums, sequence_form, weight, of_rule)
-  rule_step = rule.add.on(record, arrays.game.dtype)
-  return [forward_pass, rule_step] if after else [rule_step, forward_pass]
+  trial = AverageBlock(
+    sums=np.zeros(MOST_LANES, state.cumulative.dtype),
+    memory=np.zeros((rule.memory_lines, MOST_LANES), state.cumulative.dtype),
+    sequence_form=np.ones(MOST_LANES, state.cumulative.dtype),
+    weight=row.weight.copy(),
+    parameters=of_rule.copy(),
+  )
+  rule.add.try_on(
+    trial,
+    f"{type(rule).__name__} has memory_lines = {rule.memory_lines} (lines of `memory`), and its `parameters` returns "
+    f"{num_of_rule} numbers for each iteration; the kernel needs more of one of them, or uses another index beyond the "
+    "sequences.",
+  )
+  return rule.add.on(record, arrays.game.dtype)
 
 
 def check_sums_of_rule(arrays: SolverArrays, rule: AverageRule) -> None:

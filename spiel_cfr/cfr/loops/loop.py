@@ -8,11 +8,12 @@ In each iteration the players update one after the other, or all at once. The up
                       the minimizer adds utility[a] - value to its regrets, and chooses the next strategy
                       utility[the sequence above the infoset] += value
     forward pass    from the root down:
-                      sequence_form[s] = the product of strategy on the way to s
                       cumulative[s] += weight * sequence_form[s]
+                      sequence_form[s] = the product of strategy on the way to s
 
-`Loop.update_chain` returns this list, and adds steps that some minimizers and averages need. `WholeGameLoop` runs the
-list many times in one call of compiled code. `partitioned_loop` is for games cut into a trunk and subtrees.
+If the average counts strategies after the update, the last two lines change places. `Loop.update_chain` returns this
+list, and adds steps that some minimizers and averages need. `WholeGameLoop` runs the list many times in one call of
+compiled code. `partitioned_loop` is for games cut into a trunk and subtrees.
 """
 
 import abc
@@ -24,23 +25,24 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.steps import Chain, Step, StepKernel
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import ScheduleRow, SolverArrays
-from spiel_cfr.cfr.loops.averaging_steps import steps_by_rule, taper_steps, weight_sum_step
+from spiel_cfr.cfr.loops.averaging_steps import (
+  averaging_pass,
+  rule_step,
+  taper_steps,
+  weight_sum_step,
+)
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel_address, try_block_kernel
 from spiel_cfr.games.sequence_form.shared_infosets import shared_backward_pass
-from spiel_cfr.games.sequence_form.tree_passes import (
-  Backward,
-  Forward,
-  Tree,
-  backward_pass,
-  forward_pass,
-)
+from spiel_cfr.games.sequence_form.tree_passes import Backward, Tree, backward_pass
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 # Players that update at the same time.
 Players = tuple[int, ...]
+# The key of a whole iteration among chains of steps.
+_ITERATION = "iteration"
 
 
 class Loop(abc.ABC):
@@ -54,12 +56,26 @@ class Loop(abc.ABC):
   """
 
   def __init__(
-    self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging, partition: Partition
+    self,
+    game: CompiledGame,
+    minimizer: RegretMinimizer,
+    averaging: Averaging,
+    updates: tuple[Players, ...],
+    partition: Partition,
   ) -> None:
-    """Allocates the arrays. Call `SolverArrays.initialize` before the first iteration."""
+    """Allocates the arrays. Call `SolverArrays.initialize` before the first iteration.
+
+    Args:
+      game: the game.
+      minimizer: the regret minimizer.
+      averaging: the average.
+      updates: the updates of an iteration, one after the other. Each is the tuple of players that update at once.
+      partition: the parts of the game.
+    """
     self._game, self._minimizer, self._averaging = game, minimizer, averaging
+    self._updates = updates
     self.arrays = SolverArrays(game, minimizer, averaging, partition)
-    # The steps of an iteration by its updates, and of an update by its players.
+    # The steps of an update by its players, and those of a whole iteration.
     self._chains: dict[Any, Chain] = {}
     # Iterations leave out forced moves. These steps update the sums there.
     sums = self.arrays.state.cumulative, self.arrays.state.tapered
@@ -68,11 +84,10 @@ class Loop(abc.ABC):
     )
 
   @abc.abstractmethod
-  def advance(self, updates: tuple[Players, ...], rows: Float64s) -> None:
+  def advance(self, rows: Float64s) -> None:
     """Runs iterations, and counts them in the state.
 
     Args:
-      updates: the updates of an iteration, one after the other. Each is the tuple of players that update at once.
       rows: float64 (iterations, columns). The `ScheduleRow` of each iteration. Without rows, steps are only compiled.
     """
 
@@ -112,7 +127,7 @@ class Loop(abc.ABC):
     arguments = self.backward_arguments(visit, kernel, utility, parameters)
     if game.shared_infosets is None:
       return backward_pass.on(arguments, game.dtype)
-    # Levels of shared infosets are numbers of groups of all players.
+    # `SharedInfosets.levels` numbers the groups of all players, so this pass receives all of them.
     arguments = arguments._replace(tree=Tree(game.groups, game.parent))
     return shared_backward_pass(arguments, game.shared_infosets, visit.player, predicts)
 
@@ -136,40 +151,29 @@ class Loop(abc.ABC):
       parameters=parameters,
     )
     tree, minimizer = arrays.tree(visit), self._minimizer
+    # Steps do not check indices, so a user's kernel first runs once with checks.
     if not type(minimizer).__module__.startswith("spiel_cfr.") and len(tree.groups):
       try_block_kernel(kernel, block, int(tree.groups[:, ACTIONS].max()), minimizer)
     return Backward(tree, block_kernel_address(kernel, self._game.dtype), block)
 
   def _averaging_steps(self, visit: Visit) -> list[Step]:
-    """Returns the steps that compute a player's sequence form in part 0 and add it to the average."""
+    """Returns the steps that compute a player's sequence form in part 0, and add it to the average."""
     arrays, averaging = self.arrays, self._averaging
-    if averaging.rule is not None:
-      forward_without_sums = self.forward_step(visit, np.zeros(2))
-      return steps_by_rule(arrays, visit, averaging.rule, averaging.counted, forward_without_sums)
-    forward = self.forward_step(visit, arrays.schedule_row.weights[visit.player])
-    return [forward, weight_sum_step(arrays, visit.player)]
-
-  def forward_step(self, visit: Visit, weights: Float64s) -> Step:
-    """Returns the forward pass; `weights` has the averaging weights of the strategy before and after the update."""
-    arrays = self.arrays
-    record = Forward(
-      tree=arrays.tree(visit),
-      strategy=arrays.strategy(visit),
-      sequence_form=visit.sequence_form,
-      reach=visit.workspace.scratch.value,
-      cumulative=arrays.cumulative(visit),
-      weights=weights,
-      total=arrays.weight_sum(visit.player),
-    )
-    return forward_pass.on(record, self._game.dtype)
+    counts_after = averaging.counts_after(visit.player, self._updates)
+    if averaging.rule is None:
+      forward = averaging_pass(arrays, visit, arrays.schedule_row.weight, counts_after)
+      return [forward, weight_sum_step(arrays, visit.player)]
+    forward_steps = arrays.part_steps.reach(visit, arrays.strategy(visit))
+    average = rule_step(arrays, visit, averaging.rule)
+    return [*forward_steps, average] if counts_after else [average, *forward_steps]
 
   def set_schedule_row(self, row: Float64s) -> None:
-    """Writes the weights and parameters of the current iteration."""
+    """Writes the weight and the parameters of the current iteration."""
     arrays = self.arrays
     if len(row) != len(arrays.schedule_row.numbers):
       # Steps have addresses in the old row.
       self._chains.clear()
-      arrays.schedule_row = ScheduleRow(len(row), self._game.num_players)
+      arrays.schedule_row = ScheduleRow(len(row))
     arrays.schedule_row.numbers[:] = row
 
   @abc.abstractmethod
@@ -195,12 +199,13 @@ class Loop(abc.ABC):
 class WholeGameLoop(Loop):
   """Iterations in a game of one part."""
 
-  def advance(self, updates: tuple[Players, ...], rows: Float64s) -> None:
+  def advance(self, rows: Float64s) -> None:
     self.set_schedule_row(rows[0] if len(rows) else np.zeros(rows.shape[1]))
-    if updates not in self._chains:
-      steps = [step for players in updates for step in self.update_chain(players).steps]
-      self._chains[updates] = Chain([*steps, *taper_steps(self.arrays)])
-    self._chains[updates].repeat(rows, self.arrays.schedule_row.numbers, self.arrays.state.counts)
+    if _ITERATION not in self._chains:
+      steps = [step for players in self._updates for step in self.update_chain(players).steps]
+      self._chains[_ITERATION] = Chain([*steps, *taper_steps(self.arrays)])
+    iteration, row = self._chains[_ITERATION], self.arrays.schedule_row
+    iteration.repeat(rows, row.numbers, self.arrays.state.counts)
     self._forced_moves.run()
 
   def update_player(self, player: int, row: Float64s) -> None:

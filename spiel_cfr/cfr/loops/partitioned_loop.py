@@ -18,8 +18,8 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._numba.steps import Chain
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.loops.arrays import SolverArrays
-from spiel_cfr.cfr.loops.averaging_steps import taper_steps
+from spiel_cfr.cfr.loops.arrays import WEIGHT, SolverArrays
+from spiel_cfr.cfr.loops.averaging_steps import averaging_pass, taper_steps
 from spiel_cfr.cfr.loops.loop import Loop, Players
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartWorkspace, Visit
@@ -66,37 +66,43 @@ class PartitionedLoop(Loop):
     game: CompiledGame,
     minimizer: RegretMinimizer,
     averaging: Averaging,
+    updates: tuple[Players, ...],
     partition: Partition,
     subtrees: Callable[[SolverArrays, Callable[..., Chain]], Subtrees] = LocalSubtrees,
   ) -> None:
     """Allocates the arrays; `subtrees`, a class or function, makes the object that visits the subtrees."""
-    super().__init__(game, minimizer, averaging, partition)
+    super().__init__(game, minimizer, averaging, updates, partition)
+    self._counts_after = np.array(
+      [averaging.counts_after(player, updates) for player in self.arrays.part_steps.players]
+    )
     self._subtrees = subtrees(self.arrays, self.subtree_chain)
 
-  def advance(self, updates: tuple[Players, ...], rows: Float64s) -> None:
+  def advance(self, rows: Float64s) -> None:
     if not len(rows):
       self.set_schedule_row(np.zeros(rows.shape[1]))
-      self._compile(updates)
+      self._compile()
       return
-    deferred, num_players = self.arrays.deferred_weights, len(self.arrays.part_steps.players)
-    # Shape (iterations, players, 2): the weights before and after the update.
-    weights = rows[:, : 2 * num_players].reshape(len(rows), num_players, 2)
-    deferred[:, 1] = weights[0, :, 0]
+    deferred = self.arrays.deferred_weights
+    # Shape (iterations, players): the weights of each player's strategy before its update, and after it.
+    before = rows[:, WEIGHT, None] * ~self._counts_after
+    after = rows[:, WEIGHT, None] * self._counts_after
+    deferred[:] = before[0]
 
     def iterate(number: int, last: bool) -> None:
       self.set_schedule_row(rows[number])
       tapers = self.arrays.schedule_row.taper_factor[0] != 0.0
       # Callers and tapered sums read the averages, so that nothing may stay deferred.
       completes = last or tapers
-      weights_before_next = np.zeros(num_players) if last else weights[number + 1, :, 0]
-      for players in updates:
+      before_next = np.zeros_like(deferred) if last else before[number + 1]
+      for players in self._updates:
         self._update(players)
-        deferred[players, 1] = weights[number, players, 1]
+        updated = list(players)
+        deferred[updated] = after[number, updated]
         if not completes:
-          deferred[players, 1] += weights_before_next[list(players)]
+          deferred[updated] += before_next[updated]
       if completes:
         self._complete_averages()
-        deferred[:, 1] = weights_before_next
+        deferred[:] = before_next
       if tapers:
         self._subtrees.fetch_to_read()
       self.end_iteration()
@@ -104,10 +110,10 @@ class PartitionedLoop(Loop):
     whole_steps(iterate, len(rows))
     self._subtrees.check()
 
-  def _compile(self, updates: tuple[Players, ...]) -> None:
+  def _compile(self) -> None:
     """Compiles the steps of an iteration without running them."""
-    self.arrays.deferred_weights[:, 1] = 1.0
-    for players in updates:
+    self.arrays.deferred_weights[:] = 1.0
+    for players in self._updates:
       self.subtree_chain(1, self.arrays.part_steps.subtree_workspaces[0], players)
       self.update_chain(players)
     taper_steps(self.arrays)
@@ -127,10 +133,10 @@ class PartitionedLoop(Loop):
 
   def update_player(self, player: int, row: Float64s) -> None:
     self.set_schedule_row(row)
-    before, after = self.arrays.schedule_row.weights[player].tolist()
-    self.arrays.deferred_weights[player, 1] = before
+    counts_after = self._counts_after[player]
+    self.arrays.deferred_weights[player] = row[WEIGHT] * (not counts_after)
     self._update((player,))
-    self.arrays.deferred_weights[player, 1] = after
+    self.arrays.deferred_weights[player] = row[WEIGHT] * counts_after
     self._complete_averages()
     self._subtrees.check()
 
@@ -140,18 +146,21 @@ class PartitionedLoop(Loop):
 
   def subtree_chain(self, number: int, workspace: PartWorkspace, players: Players) -> Chain:
     """Returns the steps of a visit to a subtree: deferred strategies are averaged, then `players` update at once."""
-    is_deferred = (self.arrays.deferred_weights[:, 1] != 0.0).tolist()
+    deferred = self.arrays.deferred_weights
+    is_deferred = (deferred != 0.0).tolist()
     key = number, workspace, players, *is_deferred
     if key in self._chains:
       return self._chains[key]
     part_steps, steps = self.arrays.part_steps, []
     visits = [Visit(number, player, workspace) for player in part_steps.players]
     for visit in visits:
+      own = visit.player
       # A forward pass computes the reach probabilities too.
-      if is_deferred[visit.player]:
+      if is_deferred[own]:
+        weight = deferred[own : own + 1]
         steps += part_steps.enter(visit)
-        steps.append(self.forward_step(visit, self.arrays.deferred_weights[visit.player]))
-      elif any(player != visit.player for player in players):
+        steps.append(averaging_pass(self.arrays, visit, weight, counts_after=True))
+      elif any(player != own for player in players):
         steps += part_steps.reach(visit, self.arrays.strategy(visit))
     steps += [part_steps.gradient(visits[player]) for player in players]
     for player in players:

@@ -213,7 +213,8 @@ def _serve(
     partition = dataclasses.replace(game.partition, num_threads=1)
     # The arrays are as long as those of the whole game, but memory that is never written to costs nothing.
     _SERVED.clear()
-    _SERVED[solver] = PartitionedLoop(game, minimizer, Averaging(), partition), {}
+    # A shard visits subtrees only, so its loop has no updates.
+    _SERVED[solver] = PartitionedLoop(game, minimizer, Averaging(), (), partition), {}
   loop, last_visits = _SERVED[solver]
   solver_arrays = loop.arrays
   if arrays is not None:

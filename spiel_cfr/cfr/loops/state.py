@@ -27,6 +27,8 @@ class FullWidthState:
       sequence, so the element there is the sum of the player's weights; see `total_weight`.
     tapered: shape (sequences,). The weighted sum of `cumulative` as it was after some iterations; shape (0,) without a
       tapered average.
+    memory: shape (lines * sequences,). The numbers that an `AverageRule` keeps, all lines of one player, then those of
+      the next; shape (0,) without such a rule. Numbers of forced moves have no meaning.
     action_state: shape (lines, sequences). The numbers that the minimizer keeps for each action, such as regrets. In a
       game cut into parts, shape (lines * sequences,): all lines of one player in one part, then those of the next.
     infoset_state: float64 (lines, infosets + padding). The numbers that the minimizer keeps for each infoset. In a game
@@ -41,6 +43,7 @@ class FullWidthState:
   strategy: AnyFloats
   cumulative: AnyFloats
   tapered: AnyFloats
+  memory: AnyFloats
   action_state: AnyFloats
   infoset_state: Float64s
   locked: Mask
@@ -74,7 +77,7 @@ class FullWidthState:
     """Restarts the average: it will contain only iterations after the current one."""
     self.average_start = int(self.counts[0])
     self.counts[1] = self.counts[0]
-    for sums in (self.cumulative, self.tapered):
+    for sums in (self.cumulative, self.tapered, self.memory):
       sums[:] = 0.0
 
   def begin_warm(self, iterations: int, sums: Float64s | None) -> None:
@@ -102,7 +105,7 @@ def check_numbers(game: CompiledGame, state: Mapping[str, Any]) -> None:
   Raises:
     ValueError: no iterations lead to this state.
   """
-  for name in ("strategy", "cumulative", "tapered", "action_state", "infoset_state"):
+  for name in ("strategy", "cumulative", "tapered", "memory", "action_state", "infoset_state"):
     require(np.isfinite(state[name]), f"{name} is finite")
   iteration, last_addition = (int(count) for count in state["counts"])
   require(iteration <= MOST_ITERATIONS, "the iteration is possible")

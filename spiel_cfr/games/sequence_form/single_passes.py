@@ -1,14 +1,10 @@
 """Single passes for callers that do not iterate: backward passes, and conversions to sequence form and back."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint16s
-from spiel_cfr._numba.records import Line
 from spiel_cfr._numba.steps import Step, StepKernel, step
 from spiel_cfr.games.sequence_form.blocks import (
-  CHUNK,
   Block,
   Scratch,
   block_kernel_address,
@@ -16,50 +12,18 @@ from spiel_cfr.games.sequence_form.blocks import (
 )
 from spiel_cfr.games.sequence_form.tree_passes import (
   Backward,
+  Forward,
   Tree,
   backward_pass,
+  forward_pass,
   group_at,
 )
 
-_ZERO, _CHUNK = np.uint64(0), np.uint64(CHUNK)
 _NO_SCALE, _NO_STATE, _NO_NUMBERS = np.zeros(0, np.uint16), np.zeros((0, 0)), np.zeros(0)
 
 
-class Reach(NamedTuple):
-  """The arguments of `reach_pass` and `adopt_pass`.
-
-  Attributes:
-    tree: Tree. The infosets.
-    strategy: float array (sequences,). The probability of each action at its infoset.
-    sequence_form: float array (sequences,). The reach probability of each sequence by its player's actions.
-    reach: float array (`CHUNK`,). Workspace.
-  """
-
-  tree: Tree
-  strategy: Line
-  sequence_form: Line
-  reach: Line
-
-
-@step(Reach)
-def reach_pass(record: Reach) -> None:
-  """Converts behavioral strategies to sequence form; `sequence_form` must have the probability of each root."""
-  groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
-  strategy, sequence_form = record.strategy, record.sequence_form
-  for group in range(np.uint64(groups.shape[0])):
-    first, stride, num_infosets, actions, infoset = group_at(groups, group)
-    for start in range(_ZERO, num_infosets, _CHUNK):
-      count = min(_CHUNK, num_infosets - start)
-      for i in range(count):
-        reach[i] = sequence_form[parent[infoset + start + i]]
-      for action in range(actions):
-        row = first + start + action * stride
-        for i in range(count):
-          sequence_form[row + i] = reach[i] * strategy[row + i]
-
-
-@step(Reach)
-def adopt_pass(record: Reach) -> None:
+@step(Forward)
+def adopt_pass(record: Forward) -> None:
   """Converts sequence form to behavioral strategies. Infosets with reach probability 0 keep their strategy."""
   groups, parent = record.tree.groups, record.tree.parent
   strategy, sequence_form = record.strategy, record.sequence_form
@@ -73,9 +37,15 @@ def adopt_pass(record: Reach) -> None:
           strategy[row + i] = sequence_form[row + i] / reach
 
 
+def forward(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> Forward:
+  """Returns the arguments of `adopt_pass`, and of a forward pass without an average."""
+  none, zero = np.zeros(0, strategy.dtype), np.zeros(1, strategy.dtype)
+  return Forward(tree, strategy, sequence_form, scratch.value, none, np.zeros(1), zero, 0)
+
+
 def reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> Step:
-  """Returns the step that converts behavioral strategies to sequence form; both have shape (sequences,)."""
-  return reach_pass.on(Reach(tree, strategy, sequence_form, scratch.value), strategy.dtype)
+  """Returns the forward pass, which converts behavioral strategies to sequence form; both have shape (sequences,)."""
+  return forward_pass.on(forward(tree, strategy, sequence_form, scratch), strategy.dtype)
 
 
 def backward(

@@ -13,7 +13,7 @@ import numpy as np
 from spiel_cfr._numba import arrays
 from spiel_cfr._numba.arrays import Uint64s
 from spiel_cfr._numba.kernels import inlined
-from spiel_cfr._numba.records import Address, CountTable, Doubles, Indices, Line, call
+from spiel_cfr._numba.records import Address, Count, CountTable, Doubles, Indices, Line, call
 from spiel_cfr._numba.simd import (
   add_unbiased,
   full,
@@ -112,9 +112,11 @@ class Forward(NamedTuple):
     sequence_form: float array (sequences,). The product of `strategy` on the way to each sequence, which the pass
       updates.
     reach: float array (`CHUNK`,). Workspace.
-    cumulative: float array (sequences,). The weighted sum of sequence forms, to which the pass adds.
-    weights: float64 (2,). The weights in `cumulative` of the sequence form before the pass, and of that after it.
+    cumulative: float array (sequences,). The weighted sum of sequence forms, to which the pass adds; shape (0,) without
+      an average.
+    weight: float64 (1,). The weight of this iteration in `cumulative`.
     total: float array (1,). The sum of all weights so far.
+    counts_after: int. 1 to add the sequence form after the pass, 0 to add that before it.
   """
 
   tree: Tree
@@ -122,20 +124,23 @@ class Forward(NamedTuple):
   sequence_form: Line
   reach: Line
   cumulative: Line
-  weights: Doubles
+  weight: Doubles
   total: Line
+  counts_after: Count
 
 
 @step(Forward)
 def forward_pass(record: Forward) -> None:
   """At every sequence s, from the root down: sequence_form[s] = sequence_form[above s] * strategy[s].
 
-  Then cumulative += weights[0] * (sequence_form before the pass) + weights[1] * (sequence_form after it).
-  In float32, sums are dithered, see `simd.add_unbiased`.
+  With an average, cumulative[s] += weight * sequence_form[s], before or after the pass. Both happen in one pass because
+  both read and write every sequence. In float32, sums are dithered, see `simd.add_unbiased`.
   """
   groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
   strategy, sequence_form, cumulative = record.strategy, record.sequence_form, record.cumulative
-  weight_before, weight_after = record.weights[0], record.weights[1]
+  is_averaged = cumulative.shape[0] > _ZERO
+  weight_after = record.weight[0] * np.float64(record.counts_after)
+  weight_before = record.weight[0] - weight_after
   before, after = number_for(cumulative, weight_before), number_for(cumulative, weight_after)
   dither = number_for(cumulative, dither_after(record.total[0]))
   for group in range(np.uint64(groups.shape[0])):
@@ -149,8 +154,9 @@ def forward_pass(record: Forward) -> None:
           row = first + start + action * stride
           for i in range(count):
             updated = reach[i] * strategy[row + i]
-            added = before * sequence_form[row + i] + after * updated
-            cumulative[row + i] = add_unbiased(cumulative[row + i], added, dither)
+            if is_averaged:
+              added = before * sequence_form[row + i] + after * updated
+              cumulative[row + i] = add_unbiased(cumulative[row + i], added, dither)
             sequence_form[row + i] = updated
       else:
         # The padding of the last vector has reach 0.
@@ -162,8 +168,9 @@ def forward_pass(record: Forward) -> None:
           for _ in range(actions):
             # Where `above` is 0, take 0: in padding, a block kernel may leave a strategy of NaN, and 0 * NaN is NaN.
             played = where_greater(above, zero, above * load(strategy, row), above)
-            gained = full(weight_before) * load(sequence_form, row) + full(weight_after) * played
-            store(cumulative, row, load(cumulative, row) + gained)
+            if is_averaged:
+              gained = full(weight_before) * load(sequence_form, row) + full(weight_after) * played
+              store(cumulative, row, load(cumulative, row) + gained)
             store(sequence_form, row, played)
             row += stride
 

@@ -28,6 +28,12 @@ def never_fold_early(state: Any, actions: Sequence[int]) -> list[int]:
   return list(actions[-2:])
 
 
+_listed = functools.partial(spiel_cfr.compile_game, vector_form=False)
+_public = functools.partial(spiel_cfr.poker.compile_public_game, partitioned=False)
+_public_in_parts = functools.partial(spiel_cfr.poker.compile_public_game, partitioned=True)
+_merged_in_parts = functools.partial(_public_in_parts, merge_suits=True)
+
+
 @dataclasses.dataclass(frozen=True)
 class Form:
   """A form of game, and a game of that form.
@@ -36,9 +42,8 @@ class Form:
     name: the form's name.
     game: the game in words.
     load: loads the game.
-    options: arguments of `compile_public_game`; None for a game in another form.
-    tree_options: arguments of `compile_vector_game`; None for a game in another form.
-    has_private_moves: whether `compile_private_moves_game` compiles the game.
+    compile: returns the compiled game, given the game and the action filter. `_listed` lists histories; other functions
+      compile to vector form or to private moves form.
     action_filter: returns the actions that the game keeps; None for all.
     payoff: the required `CompiledGame.payoff.form`.
     tolerance: largest difference from the enumerated game, as a fraction of the range of payoffs.
@@ -50,7 +55,7 @@ class Form:
   name: str
   game: str
   load: Callable[[], pyspiel.Game]
-  options: dict[str, Any] | None = None
+  compile: Callable[..., spiel_cfr.CompiledGame] = _listed
   action_filter: Callable[[Any, Sequence[int]], list[int]] | None = None
   payoff: str | None = None
   tolerance: float = 1e-9
@@ -59,8 +64,6 @@ class Form:
   ) = None
   is_large: bool = False
   num_shards: int = 0
-  tree_options: dict[str, Any] | None = None
-  has_private_moves: bool = False
 
   def __str__(self) -> str:
     return self.name
@@ -81,13 +84,12 @@ class Form:
   @property
   def is_abstraction(self) -> bool:
     """Whether infosets of the full game are merged."""
-    return self.buckets is not None or bool(self.options and self.options.get("merge_suits"))
+    return self.buckets is not None or self.compile is _merged_in_parts
 
   @property
   def is_vector(self) -> bool:
     """Whether the form does not list histories."""
-    in_vectors = self.options is not None or self.tree_options is not None
-    return in_vectors or self.has_private_moves
+    return self.compile is not _listed
 
   @property
   def is_whole_in_float64(self) -> bool:
@@ -106,18 +108,7 @@ class Form:
   @functools.cached_property
   def compiled(self) -> spiel_cfr.CompiledGame:
     """The game in this form."""
-    if self.options is not None:
-      result = spiel_cfr.poker.compile_public_game(self.load(), self.action_filter, **self.options)
-    elif self.tree_options is not None:
-      result = spiel_cfr.games.compile_vector_game(self.load(), **self.tree_options)
-    elif self.has_private_moves:
-      result = spiel_cfr.games.compile_private_moves_game(self.load())
-    elif self.buckets is not None:
-      result = self.enumerated
-    else:
-      result = spiel_cfr.compile_game(
-        self.load(), action_filter=self.action_filter, vector_form=False
-      )
+    result = self._full
     if self.buckets is not None:
       result = spiel_cfr.abstraction.abstract(result, self.buckets(result))
     if self.num_shards:
@@ -126,11 +117,14 @@ class Form:
     return result
 
   @functools.cached_property
+  def _full(self) -> spiel_cfr.CompiledGame:
+    """The game in this form, without buckets and shards."""
+    return self.compile(self.load(), action_filter=self.action_filter)
+
+  @functools.cached_property
   def enumerated(self) -> spiel_cfr.CompiledGame:
     """The game with all its histories listed."""
-    if not self.is_vector and self.buckets is None:
-      return self.compiled
-    return spiel_cfr.compile_game(self.load(), action_filter=self.action_filter, vector_form=False)
+    return _listed(self.load(), action_filter=self.action_filter) if self.is_vector else self._full
 
   @property
   def scale(self) -> float:
@@ -224,59 +218,72 @@ FORMS = (
     _suits,
     buckets=_forgetful,
   ),
-  Form("vector form", _FOUR_CARDS, _poker, {"partitioned": False}),
-  Form("parts, 1 thread", _FOUR_CARDS, _poker, {"partitioned": True}),
-  Form("parts, 2 threads", _FOUR_CARDS, _poker, {"partitioned": True, "num_threads": 2}),
+  Form("vector form", _FOUR_CARDS, _poker, _public),
+  Form("parts, 1 thread", _FOUR_CARDS, _poker, _public_in_parts),
+  Form(
+    "parts, 2 threads",
+    _FOUR_CARDS,
+    _poker,
+    functools.partial(_public_in_parts, num_threads=2),
+  ),
   Form(
     "parts, symmetries",
     "poker of four cards of two suits, one of them public, without suits",
     _suits,
-    {"partitioned": True, "merge_suits": True},
+    _merged_in_parts,
     is_large=True,
   ),
   Form(
     "vector form, buckets",
     f"{_FOUR_CARDS}; two buckets of hands",
     _poker,
-    {"partitioned": False},
+    _public,
     buckets=_some_hands,
     is_large=True,
   ),
-  Form("shards", _FOUR_CARDS, _poker, {"partitioned": True}, is_large=True, num_shards=2),
+  Form("shards", _FOUR_CARDS, _poker, _public_in_parts, is_large=True, num_shards=2),
   Form(
     "vector form, float32",
     _FOUR_CARDS,
     _poker,
-    {"partitioned": False, "dtype": "float32"},
+    functools.partial(_public, dtype="float32"),
     tolerance=1e-5,
   ),
   Form(
     "parts, float32",
     _FOUR_CARDS,
     _poker,
-    {"partitioned": True, "dtype": "float32"},
+    functools.partial(_public_in_parts, dtype="float32"),
     tolerance=1e-5,
   ),
-  Form("public tree", _DICE, _dice, payoff="typed patterns", tree_options={"partitioned": False}),
+  Form(
+    "public tree",
+    _DICE,
+    _dice,
+    functools.partial(spiel_cfr.games.compile_vector_game, partitioned=False),
+    payoff="typed patterns",
+  ),
   Form(
     "public tree, parts, float32",
     _DICE,
     _dice,
+    functools.partial(
+      spiel_cfr.games.compile_vector_game, partitioned=True, dtype="float32", num_threads=2
+    ),
     tolerance=1e-5,
-    tree_options={"partitioned": True, "dtype": "float32", "num_threads": 2},
   ),
   Form(
     "private moves",
     "abrupt dark hex, 2x2 cells",
     _hex,
+    spiel_cfr.games.compile_private_moves_game,
     payoff="rectangles",
-    has_private_moves=True,
   ),
   Form(
     "parts, endgame",
     "turn endgame of 3 hands a side, with an action filter",
     _endgame,
-    {"partitioned": True, "num_threads": 2},
+    functools.partial(_public_in_parts, num_threads=2),
     poker_games.check_or_pot,
     is_large=True,
   ),
