@@ -129,16 +129,6 @@ class Averaging:
         "without them."
       )
 
-  def counts_after(self, player: int, updates: Sequence[tuple[int, ...]]) -> bool:
-    """Returns True if a player's strategy after its update enters the average, False if that before the update does.
-
-    Args:
-      player: the player.
-      updates: the updates of an iteration, one after the other. Each is the tuple of players that update at once.
-    """
-    # Players of the last update change their strategies after all others have faced them.
-    return self.counted == "after" or (self.counted == "faced" and player not in updates[-1])
-
   def check(self, game: CompiledGame, alternating: bool) -> None:
     """Checks that a solver of a game can keep this average; `alternating` is whether its updates alternate.
 
@@ -164,3 +154,17 @@ class Averaging:
         f"{game} does not determine the gains of deviations in the full game. Use correlated=True with the full game, "
         "or with a lossless abstraction of it."
       )
+
+
+def counts_after(averaging: Averaging, player: int, updates: Sequence[tuple[int, ...]]) -> bool:
+  """Returns True if a player's strategy after its update enters the average, False if that before the update does.
+
+  Args:
+    averaging: the average.
+    player: the player.
+    updates: the updates of an iteration, one after the other. Each is the tuple of players that update at once.
+  """
+  if averaging.counted == "faced":
+    # Players of the last update change their strategies after all others have faced them.
+    return player not in updates[-1]
+  return averaging.counted == "after"
