@@ -125,16 +125,6 @@ class Averaging:
         f"An average by the rule {self.rule} can't be tapered. Restarts taper averages; use a solver without them."
       )
 
-  def counts_after(self, player: int, updates: Sequence[tuple[int, ...]]) -> bool:
-    """Returns True if a player's strategy after its update enters the average, False if that before the update does.
-
-    Args:
-      player: the player.
-      updates: the updates of an iteration, one after the other. Each is the tuple of players that update at once.
-    """
-    # Players of the last update change their strategies after all others have faced them.
-    return self.counted == "after" or (self.counted == "faced" and player not in updates[-1])
-
   def check(self, game: CompiledGame) -> None:
     """Raises UnsupportedGameError if a solver of the game can't keep this average: by a rule, in a game in parts."""
     if self.rule is not None and game.partition is not None:
@@ -142,3 +132,17 @@ class Averaging:
         f"{game} is in parts, whose averages are weighted sums: a rule such as {self.rule} needs the game as a whole. "
         "Compile it with partitioned=False."
       )
+
+
+def counts_after(averaging: Averaging, player: int, updates: Sequence[tuple[int, ...]]) -> bool:
+  """Returns True if a player's strategy after its update enters the average, False if that before the update does.
+
+  Args:
+    averaging: the average.
+    player: the player.
+    updates: the updates of an iteration, one after the other. Each is the tuple of players that update at once.
+  """
+  if averaging.counted == "faced":
+    # Players of the last update change their strategies after all others have faced them.
+    return player not in updates[-1]
+  return averaging.counted == "after"

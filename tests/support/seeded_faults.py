@@ -217,8 +217,8 @@ FAULTS = (
   Fault(
     "averages of the faced strategies take those of the wrong players",
     "cfr/averaging.py",
-    "player not in updates[-1])",
-    "player not in updates[0])",
+    "return player not in updates[-1]",
+    "return player not in updates[0]",
     ("cfr/test_restarts.py", "regret_minimizers"),
   ),
   Fault(

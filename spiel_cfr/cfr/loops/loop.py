@@ -23,7 +23,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.steps import Chain, Step, StepKernel
-from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.averaging import Averaging, counts_after
 from spiel_cfr.cfr.loops.arrays import ScheduleRow, SolverArrays
 from spiel_cfr.cfr.loops.averaging_steps import (
   averaging_pass,
@@ -159,13 +159,13 @@ class Loop(abc.ABC):
   def _averaging_steps(self, visit: Visit) -> list[Step]:
     """Returns the steps that compute a player's sequence form in part 0, and add it to the average."""
     arrays, averaging = self.arrays, self._averaging
-    counts_after = averaging.counts_after(visit.player, self._updates)
+    after = counts_after(averaging, visit.player, self._updates)
     if averaging.rule is None:
-      forward = averaging_pass(arrays, visit, arrays.schedule_row.weight, counts_after)
+      forward = averaging_pass(arrays, visit, arrays.schedule_row.weight, after)
       return [forward, weight_sum_step(arrays, visit.player)]
     forward_steps = arrays.part_steps.reach(visit, arrays.strategy(visit))
     average = rule_step(arrays, visit, averaging.rule)
-    return [*forward_steps, average] if counts_after else [average, *forward_steps]
+    return [*forward_steps, average] if after else [average, *forward_steps]
 
   def set_schedule_row(self, row: Float64s) -> None:
     """Writes the weight and the parameters of the current iteration."""

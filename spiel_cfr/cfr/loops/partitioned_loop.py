@@ -17,7 +17,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._numba.steps import Chain
 from spiel_cfr._util.time_slices import whole_steps
-from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.averaging import Averaging, counts_after
 from spiel_cfr.cfr.loops.arrays import WEIGHT, SolverArrays
 from spiel_cfr.cfr.loops.averaging_steps import averaging_pass, taper_steps
 from spiel_cfr.cfr.loops.loop import Loop, Players
@@ -73,7 +73,7 @@ class PartitionedLoop(Loop):
     """Allocates the arrays; `subtrees`, a class or function, makes the object that visits the subtrees."""
     super().__init__(game, minimizer, averaging, updates, partition)
     self._counts_after = np.array(
-      [averaging.counts_after(player, updates) for player in self.arrays.part_steps.players]
+      [counts_after(averaging, player, updates) for player in self.arrays.part_steps.players]
     )
     self._subtrees = subtrees(self.arrays, self.subtree_chain)
 
@@ -133,10 +133,10 @@ class PartitionedLoop(Loop):
 
   def update_player(self, player: int, row: Float64s) -> None:
     self.set_schedule_row(row)
-    counts_after = self._counts_after[player]
-    self.arrays.deferred_weights[player] = row[WEIGHT] * (not counts_after)
+    after = self._counts_after[player]
+    self.arrays.deferred_weights[player] = row[WEIGHT] * (not after)
     self._update((player,))
-    self.arrays.deferred_weights[player] = row[WEIGHT] * counts_after
+    self.arrays.deferred_weights[player] = row[WEIGHT] * after
     self._complete_averages()
     self._subtrees.check()
 
