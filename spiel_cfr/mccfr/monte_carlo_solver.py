@@ -29,7 +29,7 @@ class Options(TypedDict, total=False):
   """Keyword arguments that all Monte Carlo CFR solvers take; see `SamplingSolver`."""
 
   seed: int | np.random.Generator | None
-  minimizer: RegretMinimizer
+  minimizer: RegretMinimizer | None
   average_weights: NumberOrSchedule
   engine: EngineName | None
   max_nodes: int

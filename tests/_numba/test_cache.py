@@ -354,8 +354,9 @@ flags.DEFINE_string("flag_of_test", "", "defined twice if imported twice")
 
 @block_kernel
 def own(block):
-  for action in range(block.actions):
-    for i in range(block.size):
+  for i in range(block.size):
+    block.value[i] = 0.0
+    for action in range(block.actions):
       block.strategy[sequence(block, action, i)] = 1.0 / block.actions
 
 class Own(RegretMinimizer):

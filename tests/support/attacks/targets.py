@@ -26,7 +26,7 @@ _CALLED_BY_US = {
     "only",
     "parameters",
   ),
-  *("per_sequence", "warm_action_state", "forced"),
+  *("per_sequence", "warm_action_state", "entrances"),
   *(
     "parameter_rows",
     "probabilities_in",
