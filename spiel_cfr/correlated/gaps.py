@@ -273,9 +273,7 @@ class EmpiricalPlay:
       ArgumentError: the weight is not from 1e-100 to 1e100.
       PolicyError: the policy is not a policy of this game.
     """
-    if np.ndim(weight):
-      raise errors.ArgumentError(f"weight must be a number, not {arguments.shortened(weight)}.")
-    weight = float(arguments.weights(weight, "weight"))
+    weight = arguments.real_number(weight, "weight", 1e-100, 1e100)
     game, strategy = self.compiled_game, read_policy(self.compiled_game, policy)
     reach = self._table.reach(strategy)
     utility = gradients(game, reach[: game.end])

@@ -114,9 +114,9 @@ def _attack(target: Target, name: str, strike: Callable[[], str | None]) -> Atta
 
 def _with_hostile(target: Target, make: Callable[[], Any]) -> str:
   function, named = target.call()
-  if "seconds" in public_api.hints_of(function):
-    # A hostile accuracy may be out of reach.
-    named["seconds"] = 1.0
+  # A hostile accuracy may be out of reach, and chess is larger than any limit.
+  limits: dict[str, Any] = {"seconds": 1.0, "max_infosets": 10_000}
+  named |= {name: limits[name] for name in limits.keys() & public_api.hints_of(function).keys()}
   value = make()
   result = used(function(**named | {target.case.parameter: value}))
   if not fits(value, target.hint):
