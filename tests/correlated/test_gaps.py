@@ -395,7 +395,7 @@ def test_weights_that_sums_can_not_carry(weight):
   """Weights that overflow are refused: twice 1e308 gave a gap of 0."""
   play = spiel_cfr.correlated.EmpiricalPlay("kuhn_poker")
   uniform = spiel_cfr.policies.uniform(play.compiled_game)
-  with pytest.raises(errors.ArgumentError, match="weight must be weights"):
+  with pytest.raises(errors.ArgumentError, match="weight must be a number"):
     play.add(uniform, weight)
   with pytest.raises(errors.ArgumentError, match="one for each profile, must be weights"):
     spiel_cfr.correlated.MixturePolicy(play.compiled_game, [uniform], [weight])

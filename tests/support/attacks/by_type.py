@@ -8,7 +8,7 @@ import math
 import os
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -239,6 +239,8 @@ def _fits(value: Any, hint: Any) -> bool:
   # A protocol, an alias of NumPy's, a sequence: what is in it is for the call to see.
   kind = origin or hint
   if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+    return True
+  if kind is Sequence and isinstance(value, np.ndarray):
     return True
   if kind is np.ndarray:
     return isinstance(value, np.ndarray | list | int | float)
