@@ -862,6 +862,38 @@ def test_value_search():
   assert "there is no game 'magic'" in run("value_search", "--games=magic", fails=True)
 
 
+def test_winning_chances_of_value_search():
+  """They follow from OpenSpiel's returns if both players check; also for two hands that can't be dealt together."""
+  program = """
+import numpy as np
+import pyspiel
+import value_search
+from results import small_turn
+from spiel_cfr import search
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.search.segments import Segment
+
+view = GameView(pyspiel.load_game(small_turn(1000).game_string()))
+segment = Segment(view, [view.new_initial_state()], None, 2, 50_000)
+river = segment.lookahead.leaves[-1]
+wins, deals = np.zeros((2, *river.num_private_states))
+for (first, second), state in zip(zip(*river.tree.pairs(river.index)[:2]), river.states()):
+  while not state.is_terminal():
+    state.apply_action(1)
+  wins[first, second] += (np.sign(state.returns()[0]) + 1) / 2
+  deals[first, second] += 1
+chances = wins.sum(axis=1) / deals.sum(axis=1), 1 - wins.sum(axis=0) / deals.sum(axis=0)
+features = value_search.winning_chances(river)
+assert deals.min() == 0 and len(features) == 33
+for expected, found in zip(chances, (features[-24:-12], features[-12:])):
+  np.testing.assert_allclose(found[: len(expected)], expected - 0.5, atol=1e-12)
+"""
+  folders = os.pathsep.join([str(ROOT), str(ROOT / "examples")])
+  subprocess.run(
+    [sys.executable, "-c", program], check=True, env=os.environ | {"PYTHONPATH": folders}
+  )
+
+
 def test_knowledge_limited():
   output = run("knowledge_limited", "--games=0", "--iterations=10", "--orders=1,2")
   for order in (1, 2):
