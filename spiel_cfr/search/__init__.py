@@ -19,16 +19,22 @@ The modules by question, in reading order:
     Where do leaf values come from?                exact_values, value_network, self_play_examples
 
 To read how subgames are re-solved, open five files: `gadgets`, `gadget_games`, `subgame_solver`, `search_step` and
-`resolving`. All searches without leaf values make the same calls:
+`resolving`. Searches without leaf values make these calls:
 
     start_from_ranges, or start_from_policy        the beginning of a subgame: ranges, and bounds of the gadget
     SearchTree.builder.build                       the gadget game: subgames with the gadget in front, as one game
-    SubgameSolver.solve                            a linear program, or iterations of a solver of the catalogue
+    SubgameSolver.solve, or equilibrium            the searcher's strategy, or both players', by a program or iterations
     GadgetGame.write                               the solution, in a policy of the whole game
 
-`Subgame.solve` makes these calls for one public state. `search_step` makes them for many, and then checks margins. Each
-step of `resolve` and each decision of a `SearchBot` is a `search_step`. Subgames with leaf values are solved by
-`Lookahead.solve` instead, also those of a `BeliefBot`.
+Three functions make them:
+
+    search_step      the searcher's strategies at public states, then their margins: each step of `resolve`, each
+                     decision of a `SearchBot` with bounds
+    solve_unsafe     both players' strategies without bounds: `SolvedValues`, a `Subgame` without bounds, and a river
+                     of a `SearchBot` where the blueprint gives no bounds
+    Subgame.solve    the searcher's strategy at one public state, with bounds that the caller gives
+
+Subgames with leaf values are solved by `Lookahead.solve` instead, also those of a `BeliefBot`.
 """
 
 from spiel_cfr.search.belief_search import BeliefBot

@@ -163,7 +163,7 @@ class BeliefBot(SearchingBot, DrawingBot):
     self._leaf_values = leaf_values
     self._depth = arguments.positive_integer(depth, "depth")
     self._iterations = arguments.positive_integer(iterations, "iterations")
-    self._gadget = find_gadget(gadget, can_pick=False, is_iterative=True)
+    self._gadget = find_gadget(gadget, can_pick=False, is_linear_program=False)
     self._max_histories = arguments.positive_integer(max_histories, "max_histories")
 
   def __repr__(self) -> str:

@@ -1,9 +1,9 @@
 """Search with a blueprint: each decision is re-solved as soon as the rest of the game is small enough to be listed.
 
-`BlueprintSearch` finds the subgame of a decision. `SubgameResolver` re-solves the decisions in it, each from the latest
-solution. The search follows the public state from the root of the game on, in segments of one decision. Both players'
-ranges come from the blueprint. At the first decision below which at most `max_histories` histories follow, the rest of
-the game is walked. Above, the player plays its blueprint.
+`BlueprintSearch` finds the subgame of a decision. `ContinualResolving` re-solves the decisions in it, each from the
+latest solution. The search follows the public state from the root of the game on, in segments of one decision. Both
+players' ranges come from the blueprint. At the first decision below which at most `max_histories` histories follow, the
+rest of the game is walked. Above, the player plays its blueprint.
 """
 
 import math
@@ -64,17 +64,17 @@ class BlueprintSearch:
     self.view, self._player, self._options = view, player, options
     self._blueprint = blueprint
     self._first: Segment | None = None
-    # By the public state where re-solving begins, None for the root: the resolver, or the error that prevents one.
-    self._found: dict[SegmentState | None, SubgameResolver | errors.SpielCFRError] = {}
+    # By the public state where re-solving begins, None for the root.
+    self._attempts: dict[SegmentState | None, _Attempt] = {}
 
   @property
   def size(self) -> int:
     """The approximate count of numbers that the search keeps."""
-    return sum(each.size for each in self._found.values() if isinstance(each, SubgameResolver))
+    return sum(each.resolving.size for each in self._attempts.values() if each.resolving)
 
   def prepare(self) -> None:
     """Walks the game, if it is small enough."""
-    self._resolver_below(None, math.inf)
+    self._attempt(None, math.inf)
 
   def policy(self, state: Any) -> list[tuple[int, float]]:
     """Returns (action, probability) for each legal action at a decision of the player.
@@ -85,16 +85,16 @@ class BlueprintSearch:
       UnsupportedGameError: see `HistoryTree`.
     """
     deadline = self._options.deadline()
-    resolver = self._resolver_of(state, deadline)
-    if resolver is None:
+    resolving = self._resolving_of(state, deadline)
+    if resolving is None:
       return self._blueprint.strategy(state, self._player)
-    return resolver.policy(state.history(), deadline)
+    return resolving.policy(state.history(), deadline)
 
-  def _resolver_of(self, state: Any, deadline: float) -> "SubgameResolver | None":
-    """Returns the resolver whose subgame contains a decision; None where the player plays the blueprint."""
-    found = self._resolver_below(None, deadline)
-    if isinstance(found, SubgameResolver):
-      return found
+  def _resolving_of(self, state: Any, deadline: float) -> "ContinualResolving | None":
+    """Returns the re-solving of a subgame that contains a decision; None where the player plays the blueprint."""
+    whole = self._attempt(None, deadline).resolving
+    if whole is not None:
+      return whole
     # The public states since the player's previous decision.
     candidates: list[SegmentState | None] = [None]
     nodes = self._nodes(state.history())
@@ -110,9 +110,9 @@ class BlueprintSearch:
       candidates.append(SegmentState(segment, int(segment.tree.state_of[node])))
       if segment.tree.histories.mover[node] == self._player:
         decision = segment.tree.histories.state(node)
-        resolver = self._resolver_at_decision(candidates, decision, deadline)
-        if resolver is not None:
-          return resolver
+        resolving = self._resolving_at_decision(candidates, decision, deadline)
+        if resolving is not None:
+          return resolving
         candidates = candidates[-1:]
 
   def _nodes(self, history: Sequence[int]) -> Iterator[tuple[Segment, int]]:
@@ -135,10 +135,10 @@ class BlueprintSearch:
       index = int(segment.tree.state_of[path[-1]])
       segment = segment.segment_below(index)
 
-  def _resolver_at_decision(
+  def _resolving_at_decision(
     self, candidates: list[SegmentState | None], decision: Any, deadline: float
-  ) -> "SubgameResolver | None":
-    """Returns the resolver of a decision's subgame; None where the player plays the blueprint.
+  ) -> "ContinualResolving | None":
+    """Returns the re-solving of a decision's subgame; None where the player plays the blueprint.
 
     Args:
       candidates: the public states since the player's previous decision; the last one contains the decision.
@@ -148,28 +148,24 @@ class BlueprintSearch:
     Raises:
       SpielCFRError: the blueprint does not know the decision, and no subgame of the candidates can be searched.
     """
-    found = self._resolver_below(candidates[-1], deadline)
-    if isinstance(found, SubgameResolver):
-      return found
-    if self._blueprint.look_up(decision, self._player) is not None:
-      return None
+    attempt = self._attempt(candidates[-1], deadline)
+    if attempt.resolving or self._blueprint.look_up(decision, self._player) is not None:
+      return attempt.resolving
     # After an action that the blueprint does not know, it gives no bounds. It does at public states before the action.
     for earlier in reversed(candidates[:-1]):
-      found = self._resolver_below(earlier, deadline)
-      if isinstance(found, SubgameResolver):
-        return found
+      attempt = self._attempt(earlier, deadline)
+      if attempt.resolving:
+        return attempt.resolving
+    assert attempt.error is not None
     # Each time an error is raised, its traceback would grow.
-    raise found.with_traceback(None)
+    raise attempt.error.with_traceback(None)
 
-  def _resolver_below(
-    self, begin: SegmentState | None, deadline: float
-  ) -> "SubgameResolver | errors.SpielCFRError":
-    """Returns the resolver of the subgame below a public state, None for the root, or the error that prevents it."""
-    if begin in self._found:
-      return self._found[begin]
+  def _attempt(self, begin: SegmentState | None, deadline: float) -> "_Attempt":
+    """Returns the re-solving of the subgame below a public state, None for the root, or the error that prevents it."""
+    if begin in self._attempts:
+      return self._attempts[begin]
     now, most = time.perf_counter(), self._options.max_histories
     walk_deadline = now + (deadline - now) / 2
-    found: SubgameResolver | errors.SpielCFRError
     try:
       if begin is None:
         tree = tree_of(self.view, most, walk_deadline)
@@ -177,23 +173,19 @@ class BlueprintSearch:
         segment, index = begin
         states, probabilities = segment.states_in(index)
         tree = HistoryTree(self.view, states, most, probabilities, walk_deadline)
-      found = SubgameResolver(tree, self._blueprint, self._player, self._options)
-    except errors.GameTooLargeError as error:
-      if time.perf_counter() > walk_deadline:
-        # The error is not kept, since another decision may have more time.
-        return error
-      found = error
-    except errors.PolicyError as error:
-      found = error
-    if isinstance(found, errors.SpielCFRError):
+      result = _Attempt(ContinualResolving(tree, self._blueprint, self._player, self._options))
+    except (errors.GameTooLargeError, errors.PolicyError) as error:
       # A traceback would keep the histories that were walked.
-      found = found.with_traceback(None)
-    self._found[begin] = found
-    return found
+      result = _Attempt(error=error.with_traceback(None))
+      if isinstance(error, errors.GameTooLargeError) and time.perf_counter() > walk_deadline:
+        # The error is not kept, since another decision may have more time.
+        return result
+    self._attempts[begin] = result
+    return result
 
 
-class SubgameResolver:
-  """The subgame below a public state, and the solutions at decisions in it. Each decision is re-solved once."""
+class ContinualResolving:
+  """Re-solving in the subgame below a public state, decision by decision. Each decision is re-solved once."""
 
   def __init__(
     self,
@@ -273,6 +265,18 @@ class SubgameResolver:
       inside = forest.subtree_roots(tree.rows(index, player)) != NONE
       result += int(np.count_nonzero(inside[forest.row_of_slot[forest.infosets.slots]]))
     return result + tree.num_private_states(index)[1 - self._searcher]
+
+
+class _Attempt(NamedTuple):
+  """The re-solving of a subgame, or the error that prevents it.
+
+  Attributes:
+    resolving: `ContinualResolving`. The re-solving; None with an error.
+    error: SpielCFRError. The error; None without one.
+  """
+
+  resolving: ContinualResolving | None = None
+  error: errors.SpielCFRError | None = None
 
 
 def _unanswered_actions(

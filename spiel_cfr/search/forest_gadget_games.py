@@ -71,12 +71,12 @@ class ForestGameBuilder(GadgetGameBuilder):
     """Takes the tree."""
     self._tree = tree
 
-  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
+  def batches(self, starts: Iterable[Start], *, is_linear_program: bool) -> Iterator[list[Start]]:
     batch: list[Start] = []
     size = 0
     for start in starts:
       more = len(self._tree.end_pairs(self._tree.below(start.index))[0])
-      if batch and (alone or size + more > _MOST_END_PAIRS):
+      if batch and (is_linear_program or size + more > _MOST_END_PAIRS):
         yield batch
         batch, size = [], 0
       batch.append(start)
@@ -84,7 +84,9 @@ class ForestGameBuilder(GadgetGameBuilder):
     if batch:
       yield batch
 
-  def build(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> GadgetGame:
+  def build(
+    self, starts: Sequence[Start], gadget: Gadget, *, is_linear_program: bool = False
+  ) -> GadgetGame:
     tree, searcher = self._tree, starts[0].searcher
     opponent = 1 - searcher
     # By player, int64 (rows,): the row at the beginning of each row's subgame, `NONE` outside.
@@ -102,7 +104,7 @@ class ForestGameBuilder(GadgetGameBuilder):
     searcher_last = searcher_infosets.sequences(tree.forests[searcher].last[ends.rows[searcher]], 0)
     rows = [tree.rows(start.index, opponent) for start in starts]
     private_states = opponent_roots(starts, rows, gadget)
-    front = InfosetFront(private_states, gadget, program)
+    front = InfosetFront(private_states, gadget, is_linear_program)
     j_of_root = np.full(len(roots[opponent]), NONE)
     j_of_root[private_states.row] = np.arange(len(private_states.row))
     opponent_side, opponent_last, values = _leaves(

@@ -71,8 +71,7 @@ class ForestTree(SearchTree):
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     """Returns the probability that chance and the other player lead to each of a player's rows; shape (rows,).
 
-    `VectorTree` leaves 0 at rows where the game ends. Only `EvaluatedForestPolicy.unanswered` needs those rows, and
-    only bots set it, which search a `ListedTree`.
+    Rows where the game ends may be 0.
 
     Args:
       player: the player.
@@ -171,9 +170,14 @@ class ForestTree(SearchTree):
     return result[0], result[1]
 
   def evaluated(
-    self, policy: Float64s, searcher: int, given_ranges: RangesByState | None = None
+    self,
+    policy: Float64s,
+    searcher: int,
+    given_ranges: RangesByState | None = None,
+    *,
+    responds: bool = True,
   ) -> "EvaluatedForestPolicy":
-    return EvaluatedForestPolicy(self, policy, searcher, given_ranges)
+    return EvaluatedForestPolicy(self, policy, searcher, responds, given_ranges)
 
 
 def forest_of(tree: SearchTree) -> ForestTree:
@@ -195,24 +199,19 @@ class EvaluatedForestPolicy(EvaluatedPolicy):
   """A policy of both players over private states, see `EvaluatedPolicy`.
 
   Attributes:
-    given_ranges: dict or None. By the index of a public state, ranges that replace those of the policy.
     unanswered: bool (slots,), or None. Actions of the opponent to which the policy has no answer. The opponent's best
-      response does not consider them. Below such an action, the opponent's expected payoff at each private state is
-      that at the infoset of the action.
+      response does not consider them. After such an action, the opponent keeps the expected payoff that it had where it
+      chose the action. Only for a `ListedTree`: `w` must be defined where the game ends.
     gifts_from: int. The depth from which on the opponent's actions count as gifts.
-    responds: bool. True if the opponent plays a best response, False if it plays the policy.
   """
 
   tree: ForestTree
   policy: Float64s
   searcher: int
+  responds: bool = True
   given_ranges: RangesByState | None = None
   unanswered: Bools | None = None
   gifts_from: int = 0
-  responds: bool = True
-
-  def played_by(self, player: int) -> "EvaluatedForestPolicy":
-    return dataclasses.replace(self, searcher=1 - player, unanswered=None, responds=False)
 
   def with_policy(self, policy: Float64s, *, answers_all: bool = False) -> "EvaluatedForestPolicy":
     unanswered = None if answers_all else self.unanswered
@@ -264,8 +263,7 @@ class EvaluatedForestPolicy(EvaluatedPolicy):
     moved = forest.slot >= 0
     return Values(rows, np.bincount(forest.slot[moved], rows[moved], len(best)).astype(np.float64))
 
-  @property
-  def opponent_value(self) -> float:
+  def _value_of_game(self) -> float:
     return float(self.counterfactual_values.rows[: self._forest.begins[1]].sum())
 
   def action_values(self) -> Float64s:

@@ -34,8 +34,9 @@ class Start:
     weights: by player, float64 (private states,). The probability of a pair of private states in the subgame is
       chance's probability times both players' weights. The probabilities of all pairs sum to 1.
     probability: float. The total probability, by which the weights and w are divided.
-    w: float64 (J,). w of each J, divided by the total probability; 0 at private states that are left out.
-    r: float64 (J,). r of each J.
+    w: float64 (J,). The probability that chance and the searcher lead to each J, divided by the total probability; 0 at
+      private states that are left out.
+    r: float64 (J,). The probability with which the opponent's blueprint plays to each J.
     bound: float64 (J,). The largest expected payoff that the opponent may have at each J.
   """
 
@@ -117,19 +118,21 @@ class GadgetGameBuilder(abc.ABC):
   """Makes the gadget games of one public tree."""
 
   @abc.abstractmethod
-  def build(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> GadgetGame:
+  def build(
+    self, starts: Sequence[Start], gadget: Gadget, *, is_linear_program: bool = False
+  ) -> GadgetGame:
     """Returns subgames, none below another, as one game with a gadget in front of each.
 
     Args:
       starts: the beginnings of the subgames.
       gadget: the gadget.
-      program: True if a linear program will solve the game. With the front "pick", the program then has a bonus in
-        place of the infosets of the forced copy.
+      is_linear_program: True if a linear program will solve the game. With the front "pick", the forced copy is then
+        not built: its payoffs are added to the objective of the program (`Bonus`).
 
     Raises:
       ArgumentError: this form of game does not support the gadget.
     """
 
   @abc.abstractmethod
-  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
-    """Yields lists of subgames to solve together, as one game; if `alone`, each list has one subgame."""
+  def batches(self, starts: Iterable[Start], *, is_linear_program: bool) -> Iterator[list[Start]]:
+    """Yields lists of subgames to solve together, as one game. A linear program solves each subgame alone."""

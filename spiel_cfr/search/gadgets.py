@@ -3,7 +3,8 @@
 In a subgame, the searcher's strategy is re-solved and the opponent's strategy is free. Chance deals the histories of
 the public state. A gadget determines how the opponent comes to each of its private states J. The notation:
 
-    w(h)   chance's probability of a history h, times the searcher's probability of playing to h; w(J) is the sum over J
+    w(h)   chance's probability of a history h, times the searcher's probability of playing to h
+    w(J)   the sum of w(h) over the histories h in J: the probability that chance and the searcher lead to J
     r(J)   the probability with which the opponent's blueprint plays to J
     v(J)   the opponent's expected payoff at J by a best response to the blueprint: the mean over h in J, weighted by w
     C'(J)  the opponent's expected payoff at J by a best response to the searcher's new strategy
@@ -40,11 +41,12 @@ from spiel_cfr._util import arguments
 
 
 class Entrances(NamedTuple):
-  """How the opponent comes to its private states J: the factors of w(J).
+  """The two ways in which the opponent comes to its private states J: a factor of w(J) for each.
 
   Attributes:
-    free: float64 (J,). The factor with which it comes to J by its own move.
-    forced: float64 (J,). The factor with which it comes to J without a move of its own; 0 if `Gadget.forced` is 0.
+    free: float64 (J,). The factor of the opponent's own move; 1 with the front "deal".
+    forced: float64 (J,). The factor of the second way; 0 if `Gadget.forced` is 0. With "pick", the second way is a deal
+      by chance. With "choice", it is a forced "play on".
   """
 
   free: Float64s
@@ -92,8 +94,9 @@ class Gadget:
     """Returns how the opponent comes to each J; with the front "deal", only by `free`, which is 1.
 
     Args:
-      w: float64 (J,). w of each J.
-      r: float64 (J,). r of each J. With "choice", the maximum of r is over the J with w above 0.
+      w: float64 (J,). The probability that chance and the searcher lead to each J.
+      r: float64 (J,). The probability with which the opponent's blueprint plays to each J. With "choice", the maximum
+        of r is over the J with w above 0.
     """
     if self.front == "pick":
       # The probability of each J, divided by w(J).
@@ -127,19 +130,19 @@ GADGETS: dict[str, Gadget] = {
 }
 
 
-def find_gadget(gadget: Any, *, can_pick: bool = True, is_iterative: bool = False) -> Gadget:
+def find_gadget(gadget: Any, *, can_pick: bool = True, is_linear_program: bool = True) -> Gadget:
   """Returns the gadget with a name, or the gadget itself.
 
   Args:
     gadget: a name in `GADGETS`, or a `Gadget`. None is "safe" if it keeps its guarantee, else "follow".
     can_pick: whether the subgame can have an infoset in which the opponent picks its private state. "safe" needs one.
-    is_iterative: whether the solver is iterative. "safe" needs a linear program.
+    is_linear_program: whether a linear program solves the subgame. "safe" needs one.
 
   Raises:
     ArgumentError: there is no such gadget, or the opponent cannot pick.
   """
   if gadget is None:
-    gadget = "safe" if can_pick and not is_iterative else "follow"
+    gadget = "safe" if can_pick and is_linear_program else "follow"
   if isinstance(gadget, str) and gadget in GADGETS:
     gadget = GADGETS[gadget]
   if not isinstance(gadget, Gadget):

@@ -24,7 +24,7 @@ class OpponentRoots(NamedTuple):
   Attributes:
     subgame: int64 (J,). The position of each J's subgame in the list of subgames.
     row: int64 (J,). The row of each J in the opponent's forest.
-    w: float64 (J,). w of each J.
+    w: float64 (J,). The probability that chance and the searcher lead to each J.
     bound: float64 (J,). The largest expected payoff that the opponent may have at each J.
     free: float64 (J,). See `Entrances`.
     forced: float64 (J,). See `Entrances`.
@@ -82,13 +82,13 @@ class InfosetFront:
     copies: list. The copies of the opponent's infosets in the subgames, as `OpponentCopy`.
   """
 
-  def __init__(self, roots: OpponentRoots, gadget: Gadget, program: bool) -> None:
+  def __init__(self, roots: OpponentRoots, gadget: Gadget, is_linear_program: bool) -> None:
     """Builds the gadget.
 
     Args:
       roots: the opponent's private states at the beginnings of the subgames.
       gadget: the parameters of the gadget.
-      program: True for a linear program. With the front "pick", a `Bonus` then replaces the forced copy.
+      is_linear_program: see `GadgetGameBuilder.build`.
     """
     none = np.zeros(0, np.int64)
     self.label, self.rows, self.counts = "", none, none
@@ -98,7 +98,7 @@ class InfosetFront:
     # Where the opponent has no move, the empty sequence leads to each J.
     empty = entered_by = np.zeros(len(roots.w), np.int64)
     if gadget.front == "pick":
-      if program and has_forced_copy:
+      if is_linear_program and has_forced_copy:
         self._bonus_weights, has_forced_copy = roots.forced / roots.free, False
       entered_by = self._add_picks(roots, has_forced_copy)
     elif gadget.front == "choice":

@@ -1,11 +1,10 @@
 """Public trees of listed histories: public states and both players' private states, found from OpenSpiel's strings.
 
 Two histories of the same length are in the same public state if some player cannot tell them apart, or if histories
-below them are in one public state. Chains of such pairs connect all histories of a public state. An infoset is entirely
-among the histories below a public state or entirely outside: these histories form a subgame. Public states are the
-nodes of a tree. Sources: Burch, Johanson and Bowling,
-"Solving Imperfect Information Games Using Decomposition" (2014); Kovařík, Schmid, Burch, Bowling and Lisý, "Rethinking
-Formal Models of Partially Observable Multiagent Decision Making" (2022).
+below them are in one public state. Chains of such pairs connect all histories of a public state. The histories below a
+public state contain each infoset whole or not at all. They form a subgame. Public states are the nodes of a tree.
+Sources: Burch, Johanson and Bowling, "Solving Imperfect Information Games Using Decomposition" (2014); Kovařík, Schmid,
+Burch, Bowling and Lisý, "Rethinking Formal Models of Partially Observable Multiagent Decision Making" (2022).
 """
 
 import functools
@@ -45,6 +44,9 @@ class Ends(NamedTuple):
 
 class ListedTree(ForestTree):
   """All public states of a game whose histories are listed; `public_states` makes one.
+
+  A bot or `self_play` makes a tree of a part of a game, for ranges and values. It has no compiled game: `game` and the
+  methods that read or return policies of the compiled game raise an error.
 
   Attributes:
     histories: `HistoryTree`. The histories as arrays.
@@ -167,6 +169,7 @@ class ListedTree(ForestTree):
     return np.arange(begins[index], begins[index] + counts[index])
 
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
+    """See `ForestTree.counterfactual_reach_of_rows`; rows where the game ends have their probabilities, too."""
     weights = self.histories.chance * reach[self.row_of[1 - player]]
     count = len(self.forests[player].above)
     return np.bincount(self.row_of[player], weights, count).astype(np.float64)

@@ -108,6 +108,7 @@ class _Regrets:
   """Regrets of SAPCFR+, at all infosets and in all columns.
 
   The kernels of `regret_minimizers` have no columns. Leaf values are Python functions, which take all columns at once.
+  One column without leaves has the iterates of `cfr.SAPCFRPlusSolver` with simultaneous updates.
   """
 
   def __init__(self, *shape: int) -> None:

@@ -1,4 +1,8 @@
-"""Public trees of games in any form."""
+"""Public trees of games in any form.
+
+Vector form has a `VectorTree`, and `universal_poker` with many hands a `RiverTree`. The histories of other games are
+listed, in a `ListedTree`. `forest_of` refuses a `RiverTree` where private states must be listed.
+"""
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments

@@ -24,7 +24,7 @@ from spiel_cfr.search.search_step import SearchStep, search_step
 from spiel_cfr.search.search_tree import EvaluatedPolicy, PublicState, SearchTree
 from spiel_cfr.search.subgame_solver import SubgameSolver
 
-_KIND, _FORMAT = "checkpoint of a search", 2
+_KIND, _FORMAT = "checkpoint of a search", 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +45,7 @@ class Resolved(SolvedPolicy):
 
   compiled_game: CompiledGame
   sequence_form: Float64s
+  # `SolvedPolicy` has a cached property of this name, which would be taken for a default value.
   probabilities: Float64s = dataclasses.field()
   blueprint_exploitability: float
   exploitability: float
@@ -152,7 +153,7 @@ def resolve(
     solver = tree.default_solver
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   subgame_solver = SubgameSolver(solver, iterations)
-  chosen = find_gadget(gadget, is_iterative=not subgame_solver.is_linear_program)
+  chosen = find_gadget(gadget, is_linear_program=subgame_solver.is_linear_program)
   blueprint_array = tree.policy_array(blueprint)
   todo = [
     (searcher, level)
@@ -297,7 +298,7 @@ class _Checkpoint:
       return self._blueprint_array.copy(), []
     header, arrays = files.read(self._path, _KIND, _FORMAT)
     try:
-      run, policy = header["run"], arrays["entries"]
+      run, policy = header["run"], arrays["policy"]
       steps = [SearchStep(*step) for step in header["steps"]]
     except (KeyError, TypeError) as error:
       raise errors.FileFormatError(f"{self._path} is not a {_KIND}: {error}.") from error
@@ -306,7 +307,7 @@ class _Checkpoint:
         f"{self._path} belongs to another game or blueprint, or to other arguments. Give another file, or delete it."
       )
     try:
-      require_array(policy, "entries", np.float64, len(self._blueprint_array))
+      require_array(policy, "policy", np.float64, len(self._blueprint_array))
     except ValueError as error:
       raise errors.FileFormatError(f"{self._path} is not a {_KIND}: {error}.") from error
     return policy, steps
@@ -315,4 +316,4 @@ class _Checkpoint:
     """Saves the policy and the finished steps."""
     if self._path is not None:
       header = {"run": self._run, "steps": [dataclasses.astuple(step) for step in steps]}
-      files.write(self._path, _KIND, _FORMAT, header, {"entries": policy})
+      files.write(self._path, _KIND, _FORMAT, header, {"policy": policy})

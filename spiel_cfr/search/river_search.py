@@ -82,15 +82,14 @@ class RiverSearch:
     """Takes the game and the blueprint; the arguments are those of `BlueprintSearch`."""
     self.view, self._player, self._options = view, player, options
     self._blueprint = blueprint
-    # By the moves that lead to a river: its solution, or the error that prevents one.
-    self._found: dict[tuple[int, ...], RiverSolution | errors.GameError] = {}
+    # By the moves that lead to a river: its solution, and why there is none.
+    self._solutions = dict[tuple[int, ...], RiverSolution]()
+    self._problems = dict[tuple[int, ...], str]()
 
   @property
   def size(self) -> int:
     """The approximate count of numbers that the search keeps."""
-    return sum(
-      len(each.strategy) for each in self._found.values() if isinstance(each, RiverSolution)
-    )
+    return sum(len(solution.strategy) for solution in self._solutions.values())
 
   def prepare(self) -> None:
     """Does nothing: rivers are solved when they are played."""
@@ -104,32 +103,30 @@ class RiverSearch:
     deadline, problem = self._options.deadline(), "public cards are still to be dealt"
     moves = public_moves(self.view, state)
     if moves is not None:
-      solution = self._solution(*moves, deadline)
-      if isinstance(solution, RiverSolution):
+      solution, problem = self._solution_or_problem(*moves, deadline)
+      if solution is not None:
         return solution.policy(state)
-      problem = str(solution)
     try:
       return self._blueprint.strategy(state, self._player)
     except errors.PolicyError as error:
       raise errors.GameTooLargeError(f"{error} It can't be searched: {problem}.") from None
 
-  def _solution(
+  def _solution_or_problem(
     self, path: list[int], dealt: list[int], deadline: float
-  ) -> RiverSolution | errors.GameError:
-    """Returns the solution of a river, or the error that prevents it."""
+  ) -> tuple[RiverSolution | None, str]:
+    """Returns the solution of a river, or None and the message of the error that prevents it."""
     key = tuple(path)
-    if key not in self._found:
+    if key not in self._solutions and key not in self._problems:
       # A game over vectors of hands has no infoset in which the opponent could pick a hand.
-      gadget = self._options.gadget_for(can_pick=False, is_iterative=True)
+      gadget = self._options.gadget_for(can_pick=False, is_linear_program=False)
       solver = self._options.iterative_solver(deadline)
       try:
-        self._found[key] = solve_river(
+        self._solutions[key] = solve_river(
           self.view, path, dealt, self._blueprint, solver, self._player, gadget
         )
       except errors.GameError as error:
-        # A traceback would keep the river in memory.
-        self._found[key] = error.with_traceback(None)
-    return self._found[key]
+        self._problems[key] = str(error)
+    return self._solutions.get(key), self._problems.get(key, "")
 
 
 def solve_river(
@@ -176,7 +173,7 @@ def solve_river(
       stacklevel=2,
     )
   policy = tree.uniform()
-  solve_unsafe(tree, {0: ranges}, solver, policy, searcher)
+  solve_unsafe(tree, {0: ranges}, solver, policy)
   return RiverSolution(tree, policy, GADGETS["unsafe"])
 
 

@@ -1,8 +1,7 @@
 """Public trees over vectors of hands: the rivers of a poker game.
 
 A river is the public state after the last public card. Its private states are the hands that its board allows. Its
-subgame is a poker game in vector form. `poker.choice_front` puts a gadget in front of
-that game.
+subgame is a poker game in vector form. `poker.choice_front` puts a gadget in front of that game.
 """
 
 import functools
@@ -16,6 +15,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import evaluate
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.history_list import NONE
@@ -184,9 +184,14 @@ class RiverTree(SearchTree):
     return RiverGame(self.game, board, first, self.betting[first], weights, chooser, bounds, forced)
 
   def evaluated(
-    self, policy: Float64s, searcher: int, given_ranges: RangesByState | None = None
+    self,
+    policy: Float64s,
+    searcher: int,
+    given_ranges: RangesByState | None = None,
+    *,
+    responds: bool = True,
   ) -> "EvaluatedRiverPolicy":
-    return EvaluatedRiverPolicy(self, policy, searcher, given_ranges)
+    return EvaluatedRiverPolicy(self, policy, searcher, given_ranges, responds=responds)
 
   @property
   def builder(self) -> "RiverGameBuilder":
@@ -204,11 +209,13 @@ class RiverGameBuilder(GadgetGameBuilder):
     """Takes the tree."""
     self._tree = tree
 
-  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
+  def batches(self, starts: Iterable[Start], *, is_linear_program: bool) -> Iterator[list[Start]]:
     for start in starts:
       yield [start]
 
-  def build(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> GadgetGame:
+  def build(
+    self, starts: Sequence[Start], gadget: Gadget, *, is_linear_program: bool = False
+  ) -> GadgetGame:
     """Returns the subgame of a single river.
 
     Raises:
@@ -249,24 +256,23 @@ class EvaluatedRiverPolicy(EvaluatedPolicy):
     policy: Float64s,
     searcher: int,
     given_ranges: RangesByState | None = None,
+    *,
+    responds: bool = True,
   ) -> None:
     """Takes a policy in behavioral form; the arguments are those of `SearchTree.evaluated`."""
-    self.tree, self.policy, self.searcher = tree, policy, searcher
-    self._given_ranges, self._responds = given_ranges or {}, True
+    self.tree, self.policy, self.searcher, self.responds = tree, policy, searcher, responds
+    self.given_ranges: RangesByState = given_ranges or {}
     # The latest river whose values were computed: its game, and the opponent's utility of each sequence in it.
     self._latest: dict[int, tuple[RiverGame, Float64s]] = {}
     # By the index of a river: its game, shared by policies that have the same ranges there.
     self._games: dict[int, RiverGame] = {}
 
-  def played_by(self, player: int) -> "EvaluatedRiverPolicy":
-    result = EvaluatedRiverPolicy(self.tree, self.policy, 1 - player, self._given_ranges)
-    result._responds = False
-    return result
-
   def with_policy(self, policy: Float64s, *, answers_all: bool = False) -> "EvaluatedRiverPolicy":
-    result = EvaluatedRiverPolicy(self.tree, policy, self.searcher, self._given_ranges)
+    result = EvaluatedRiverPolicy(
+      self.tree, policy, self.searcher, self.given_ranges, responds=self.responds
+    )
     strategies = zip(self._above_rivers(), result._above_rivers(), strict=True)
-    if self._given_ranges or all(np.array_equal(*pair) for pair in strategies):
+    if self.given_ranges or all(np.array_equal(*pair) for pair in strategies):
       result._games = self._games
     return result
 
@@ -284,18 +290,14 @@ class EvaluatedRiverPolicy(EvaluatedPolicy):
   def _sequence_form(self) -> Float64s:
     return forms.sequence_form(self.tree.game, self.policy)
 
-  @functools.cached_property
-  def opponent_value(self) -> float:
-    """The opponent's best response value in the whole game; with given ranges, in the rivers that have them."""
-    if self._given_ranges:
-      return float(sum(self.values(index).sum() for index in self._given_ranges))
-    return float(
-      evaluate(self.tree.game, self._sequence_form).best_response_values[1 - self.searcher]
-    )
+  def _value_of_game(self) -> float:
+    evaluation = evaluate(self.tree.game, self._sequence_form)
+    values = evaluation.best_response_values if self.responds else evaluation.expected_values
+    return float(values[1 - self.searcher])
 
   def ranges(self, index: int) -> PerPlayer:
-    if index in self._given_ranges:
-      return self._given_ranges[index]
+    if index in self.given_ranges:
+      return self.given_ranges[index]
     game = self.tree.game
     node = game.tree.node_at(*self.tree.board_and_node[index])
     first, second = (
@@ -316,14 +318,18 @@ class EvaluatedRiverPolicy(EvaluatedPolicy):
       for player in PLAYERS:
         sequences, slots = river.action_sequences(player)
         strategies[sequences] = self.policy[slots]
-      utilities = gradients(river, forms.sequence_form(river, strategies))
-      if self._responds:
-        backward_pass(river, take_best, utilities)
-      else:
-        backward_pass(river, expect, utilities, strategy=strategies)
       # Callers read one river after another, so only the latest is kept.
-      self._latest = {index: (river, utilities)}
+      self._latest = {index: (river, self._utilities(river, strategies))}
     return self._latest[index]
+
+  def _utilities(self, game: CompiledGame, strategies: Float64s) -> Float64s:
+    """Returns the opponent's utility of each sequence in a game, given both strategies in behavioral form."""
+    utilities = gradients(game, forms.sequence_form(game, strategies))
+    if self.responds:
+      backward_pass(game, take_best, utilities)
+    else:
+      backward_pass(game, expect, utilities, strategy=strategies)
+    return utilities
 
   def values(self, index: int) -> Float64s:
     opponent = 1 - self.searcher
@@ -334,9 +340,12 @@ class EvaluatedRiverPolicy(EvaluatedPolicy):
     return np.asarray(river.probability * utilities[river.go_on_sequences])
 
   def action_values(self) -> Float64s:
-    result = np.zeros_like(self.policy)
-    for index in self._given_ranges:
+    game, opponent, result = self.tree.game, 1 - self.searcher, np.zeros_like(self.policy)
+    if not self.given_ranges:
+      slots = game.infosets[opponent].action_sequences
+      result[slots] = self._utilities(game, self.policy)[slots]
+    for index in self.given_ranges:
       river, utilities = self._evaluated(index)
-      sequences, slots = river.action_sequences(1 - self.searcher)
+      sequences, slots = river.action_sequences(opponent)
       result[slots] = river.probability * utilities[sequences]
     return result

@@ -201,6 +201,7 @@ class SearchBot(SearchingBot, DrawingBot):
     return f"<SearchBot of player {self._player} with {type(self._reader.policy).__name__}>"
 
   def _new_search(self, view: GameView) -> BlueprintSearch | RiverSearch:
+    # As in `public_states`.
     kind = RiverSearch if has_many_hands(view.game) else BlueprintSearch
     return kind(view, self._player, self._reader, self._options)
 

@@ -82,8 +82,8 @@ def search_step(
     gadget: the gadget in front of the subgames.
     solver: the solver of the subgames.
     keeps_gains: whether the step may keep strategies with negative margins, provided that the value of the opponent's
-      best response in the whole game is smaller with them than without. This is sound only if `states` has all public
-      states whose strategies change together, because the value counts only these changes.
+      best response in the whole game is smaller with them than without. Pass True only if no other public state gets a
+      new strategy between `before` and the caller's next evaluation.
     stop: called before each public state. If it returns True, the remaining public states keep their strategy.
 
   Returns:
@@ -104,8 +104,8 @@ def search_step(
 
   solved: list[_SolvedSubgame] = []
   policy, unsolved = before.policy.copy(), 0
-  for batch in tree.builder.batches(starts(), alone=solver.is_linear_program):
-    gadget_game = tree.builder.build(batch, gadget, program=solver.is_linear_program)
+  for batch in tree.builder.batches(starts(), is_linear_program=solver.is_linear_program):
+    gadget_game = tree.builder.build(batch, gadget, is_linear_program=solver.is_linear_program)
     try:
       gadget_game.write(solver.solve(gadget_game), policy, before.searcher)
     except errors.NoSolutionError:

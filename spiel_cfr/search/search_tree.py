@@ -8,6 +8,9 @@ arrays over it:
     ranges                  the probability that the player plays to each private state
     counterfactual values   expected payoffs, times the probability that chance and the other player lead there
 
+One player is the *searcher*, whose strategy may be re-solved, and the other is the *opponent*. J is an index of the
+opponent's private states at a public state.
+
 Payoffs are those of the game, less half of the constant to which returns sum. One player's payoff is thus the other
 player's loss. A policy is an array over *slots*. Each action of an infoset has a slot. In a `ListedTree`, slots are the
 entries of its histories: actions in OpenSpiel's order. In the other trees, slots are the sequences of the compiled
@@ -156,33 +159,40 @@ class PublicState:
 
 
 class EvaluatedPolicy(abc.ABC):
-  """A policy of both players, with its ranges and the values of the opponent's best response.
+  """A policy of both players, with its ranges and the opponent's values against the searcher's part of the policy.
 
   Attributes:
     tree: `SearchTree`. The public states.
     policy: float64 (slots,). The policy.
-    searcher: int. The player whose strategy will be re-solved. The other player is the opponent.
+    searcher: int. The player whose strategy the opponent faces.
+    responds: bool. True if the values are those of the opponent's best response to the policy, False if they are those
+      of the opponent's part of the policy.
+    given_ranges: dict or None. By the index of a public state, ranges that replace those of the policy.
   """
 
   tree: "SearchTree"
   policy: Float64s
   searcher: int
+  responds: bool
+  given_ranges: RangesByState | None
 
-  @abc.abstractmethod
-  def played_by(self, player: int) -> Self:
-    """Returns the policy with the values of `player`, who plays the policy instead of a best response to it.
-
-    In the result, `player` is the opponent.
-    """
-
-  @property
-  @abc.abstractmethod
+  @functools.cached_property
   def opponent_value(self) -> float:
-    """The value of the opponent's best response in the whole game."""
+    """The opponent's value of the whole game; with given ranges, the sum of its values where ranges are given."""
+    if self.given_ranges:
+      return float(sum(self.values(index).sum() for index in self.given_ranges))
+    return self._value_of_game()
+
+  @abc.abstractmethod
+  def _value_of_game(self) -> float:
+    """Returns the opponent's value of the whole game by the ranges of the policy."""
 
   @abc.abstractmethod
   def action_values(self) -> Float64s:
-    """Returns the opponent's counterfactual values of its actions, 0 at the searcher's; shape (slots,)."""
+    """Returns the opponent's counterfactual values of its actions, 0 at the searcher's; shape (slots,).
+
+    With given ranges, values are defined only at and below the public states that have them.
+    """
 
   @abc.abstractmethod
   def with_policy(self, policy: Float64s, *, answers_all: bool = False) -> Self:
@@ -203,7 +213,7 @@ class EvaluatedPolicy(abc.ABC):
     """Returns the opponent's counterfactual value of each J at a public state, given its index; shape (J,)."""
 
   def gifts(self, index: int) -> Float64s:
-    """Returns g at a public state: the expected payoff that the opponent has lost on its way to each J; shape (J,).
+    """Returns the expected payoff that the opponent has lost on its way to each J, its gift g(J); shape (J,).
 
     0 where a form of game does not compute gifts.
     """
@@ -214,7 +224,7 @@ class EvaluatedPolicy(abc.ABC):
     return False
 
   def expected_payoffs(self, index: int) -> Float64s:
-    """Returns v at a public state: the opponent's expected payoff at each J, 0 where w is 0; shape (J,)."""
+    """Returns the opponent's expected payoff at each J, 0 where chance and the searcher never lead; shape (J,)."""
     reach = self.tree.counterfactual_reach(
       index, 1 - self.searcher, self.ranges(index)[self.searcher]
     )
@@ -223,7 +233,7 @@ class EvaluatedPolicy(abc.ABC):
     return np.asarray(np.clip(payoffs, -self.tree.largest_payoff, self.tree.largest_payoff))
 
   def margins(self, start: Start) -> Float64s:
-    """Returns the margin at each J with w above 0: the bound minus the opponent's expected payoff."""
+    """Returns the margin at each J of a subgame where `Start.w` is above 0: the bound minus the expected payoff."""
     return (start.bound - self.expected_payoffs(start.index))[start.w > 0]
 
   def is_harmful(self, start: Start, margins: Float64s) -> bool:
@@ -340,15 +350,14 @@ class SearchTree(Sequence[PublicState]):
 
   @abc.abstractmethod
   def evaluated(
-    self, policy: Float64s, searcher: int, given_ranges: RangesByState | None = None
+    self,
+    policy: Float64s,
+    searcher: int,
+    given_ranges: RangesByState | None = None,
+    *,
+    responds: bool = True,
   ) -> EvaluatedPolicy:
-    """Returns a policy with its ranges and best response values.
-
-    Args:
-      policy: float64 (slots,). The policy of both players.
-      searcher: the player whose strategy will be re-solved.
-      given_ranges: ranges at some public states, which replace the ranges of the policy there.
-    """
+    """Returns a policy with its ranges and the opponent's values; the arguments are attributes of the result."""
 
   @functools.cached_property
   def _played(self) -> dict[int, EvaluatedPolicy]:
@@ -366,7 +375,8 @@ class SearchTree(Sequence[PublicState]):
     array, latest = self.policy_array(policy), self._played.get(player)
     if latest is None or not np.array_equal(latest.policy, array):
       # The array may be the caller's, who may change it.
-      latest = self._played[player] = self.evaluated(array.copy(), 1 - player).played_by(player)
+      latest = self.evaluated(array.copy(), 1 - player, responds=False)
+      self._played[player] = latest
     return latest
 
   @property

@@ -184,16 +184,16 @@ class SearchOptions:
     """Returns the time, by `time.perf_counter`, by which a decision that begins now should be made."""
     return time.perf_counter() + self.seconds
 
-  def gadget_for(self, *, can_pick: bool = True, is_iterative: bool = False) -> Gadget:
+  def gadget_for(self, *, can_pick: bool = True, is_linear_program: bool = True) -> Gadget:
     """Returns the gadget of a subgame; the default replaces a gadget that the subgame cannot have.
 
     Args:
       can_pick: see `find_gadget`.
-      is_iterative: see `find_gadget`.
+      is_linear_program: see `find_gadget`.
     """
     is_possible = self.gadget is None or can_pick or self.gadget.front != "pick"
     gadget = self.gadget if is_possible else None
-    return find_gadget(gadget, can_pick=can_pick, is_iterative=is_iterative)
+    return find_gadget(gadget, can_pick=can_pick, is_linear_program=is_linear_program)
 
   def iterative_solver(self, deadline: float) -> SubgameSolver:
     """Returns a solver that iterates until a deadline, by `time.perf_counter`."""
@@ -211,7 +211,7 @@ class SearchOptions:
     is_default = self.solver is None and self.iterations is None and self.seconds == math.inf
     if is_default and num_sequences <= _LP_SEQUENCES:
       solver = SubgameSolver("lp")
-    return self.gadget_for(is_iterative=not solver.is_linear_program), solver
+    return self.gadget_for(is_linear_program=solver.is_linear_program), solver
 
 
 def solve_unsafe(
@@ -219,7 +219,6 @@ def solve_unsafe(
   ranges: RangesByState,
   solver: SubgameSolver,
   policy: Float64s,
-  searcher: int = 0,
 ) -> GadgetGame | None:
   """Solves subgames for both players from their ranges, without bounds, and writes both strategies into a policy.
 
@@ -230,7 +229,6 @@ def solve_unsafe(
     ranges: by the index of a public state, both players' ranges there. No public state is below another.
     solver: the solver.
     policy: float64 (slots,). The policy to write to.
-    searcher: `GadgetGame.searcher`, which changes the solution only by rounding.
 
   Returns:
     The subgames as one game; None if all have probability 0.
@@ -239,8 +237,9 @@ def solve_unsafe(
     NoSolutionError: the linear program could not be solved.
   """
   unsafe = GADGETS["unsafe"]
+  # Without bounds, both players are treated alike: either can be the searcher.
   starts = [
-    start_from_ranges(tree, index, pair, searcher, unsafe, np.zeros(len(pair[1 - searcher])))
+    start_from_ranges(tree, index, pair, 0, unsafe, np.zeros(len(pair[1])))
     for index, pair in ranges.items()
   ]
   possible = [start for start in starts if start is not None]

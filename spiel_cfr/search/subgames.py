@@ -155,6 +155,7 @@ class Subgame:
     self.ranges = _checked_ranges(public_state, ranges)
     self._leaf_values, self._depth = leaf_values, arguments.positive_integer(depth, "depth")
     if bounds is None:
+      # This gadget ignores its bounds, and both players' strategies are solved.
       bounds = Bounds(0, np.zeros(len(self.ranges[1])), "unsafe")
     arguments.of_type(bounds, "bounds", Bounds)
     self._searcher, self._gadget_of_bounds = bounds.searcher, bounds.gadget
@@ -162,19 +163,26 @@ class Subgame:
     self._bound_values = _checked_numbers("values", bounds.values, count, opponent)
     self._gifts = _checked_numbers("gifts", bounds.gifts, count, opponent, may_be_scalar=True)
     # Checks that the gadget fits leaf values, and that the probability of the public state is positive.
-    self._start(self._gadget(is_iterative=self._tree.default_solver != "lp"))
+    self._start(self._default_gadget)
 
   def __repr__(self) -> str:
-    has_bounds = self._gadget(is_iterative=self._tree.default_solver != "lp").has_bounds
+    has_bounds = self._default_gadget.has_bounds
     options = f", player {self._searcher} with bounds" if has_bounds else ""
     if self._leaf_values is not None:
       options += f", leaf values at depth {self._depth}"
     return f"<Subgame of {self.public_state!r}{options}>"
 
-  def _gadget(self, is_iterative: bool) -> Gadget:
-    """Returns the gadget; the default depends on whether the solver is iterative."""
+  def _gadget(self, is_linear_program: bool) -> Gadget:
+    """Returns the gadget; the default depends on whether a linear program solves the subgame."""
     can_pick = self._leaf_values is None
-    return find_gadget(self._gadget_of_bounds, can_pick=can_pick, is_iterative=is_iterative)
+    return find_gadget(
+      self._gadget_of_bounds, can_pick=can_pick, is_linear_program=is_linear_program
+    )
+
+  @property
+  def _default_gadget(self) -> Gadget:
+    """The gadget for the default solver."""
+    return self._gadget(SubgameSolver(self._tree.default_solver).is_linear_program)
 
   def _start(self, gadget: Gadget) -> Start:
     """Returns the beginning of the subgame behind a gadget."""
@@ -206,7 +214,7 @@ class Subgame:
       raise errors.ArgumentError(
         f"{self!r} stops at leaf values, so it is not a game: call solve, or leave out leaf_values and depth."
       )
-    gadget = self._gadget(is_iterative=False)
+    gadget = self._gadget(is_linear_program=True)
     return self._tree.builder.build([self._start(gadget)], gadget).game
 
   def solve(self, solver: str | None = None, iterations: int = 1000) -> SubgameSolution:
@@ -233,15 +241,16 @@ class Subgame:
       solver = tree.default_solver
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
     subgame_solver = SubgameSolver(solver, iterations)
-    gadget, policy = self._gadget(is_iterative=solver != "lp"), tree.uniform()
+    is_linear_program = subgame_solver.is_linear_program
+    gadget, policy = self._gadget(is_linear_program), tree.uniform()
     start = self._start(gadget)
     if gadget.has_bounds:
-      gadget_game = tree.builder.build([start], gadget, program=subgame_solver.is_linear_program)
+      gadget_game = tree.builder.build([start], gadget, is_linear_program=is_linear_program)
       gadget_game.write(subgame_solver.solve(gadget_game), policy, self._searcher)
       inside = gadget_game.slots[self._searcher]
     else:
       ranges = {self.public_state.index: self.ranges}
-      both = solve_unsafe(tree, ranges, subgame_solver, policy, self._searcher)
+      both = solve_unsafe(tree, ranges, subgame_solver, policy)
       assert both is not None
       inside = np.concatenate(both.slots)
     strategies = np.full_like(policy, np.nan)
@@ -252,7 +261,7 @@ class Subgame:
   def _solve_to_leaves(self, leaf_values: LeafValues, iterations: int) -> SubgameSolution:
     """Returns the solution of the subgame above the leaves; its values are averages over all iterations."""
     lookahead, searcher = Lookahead(self.public_state, self._depth), self._searcher
-    gadget = self._gadget(is_iterative=True)
+    gadget = self._gadget(is_linear_program=False)
     # These bounds are not clipped: the gadget pays them as they are, and they are not divided by w.
     bounds = self._bound_values + (self._gifts if gadget.reach else 0)
     front = ChoiceFront.of_gadget(
@@ -283,7 +292,7 @@ class Subgame:
       utilities = by_searcher[searcher].action_values()
       responses = tree.to_slots(_best_actions(tree.game, tree.behavioral_form(utilities)))
       played = np.where(tree.owned(searcher), policy, responses)
-      both_play = tree.evaluated(played, opponent, given_ranges).played_by(searcher)
+      both_play = tree.evaluated(played, opponent, given_ranges, responds=False)
       values[searcher] = both_play.values(index)
     return values[0], values[1]
 

@@ -129,6 +129,31 @@ def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
     assert value(behind, searcher) == pytest.approx(value(wanted, searcher), abs=1e-9)
 
 
+def action_values(evaluated):
+  """Returns the opponent's values of its actions, by infostate and action."""
+  tree, opponent = evaluated.tree, 1 - evaluated.searcher
+  values = tree.behavioral_form(evaluated.action_values())
+  infosets, actions = tree.game.infosets[opponent], tree.game.actions[opponent].tolist()
+  names = np.repeat(infosets.infostates, infosets.num_actions).tolist()
+  return dict(
+    zip(zip(names, actions, strict=True), values[infosets.action_sequences].tolist(), strict=True)
+  )
+
+
+@pytest.mark.parametrize("responds", [True, False])
+@pytest.mark.parametrize("name", _GAMES)
+def test_values_of_a_whole_policy_are_those_of_the_list(name, responds):
+  game, _, tree, blueprint, policy = solved(name)
+  for searcher in (0, 1):
+    rivers = RiverTree(game).evaluated(
+      forms.behavioral_form(game, blueprint), searcher, responds=responds
+    )
+    listed = tree.evaluated(tree.policy_array(policy), searcher, responds=responds)
+    assert rivers.opponent_value == pytest.approx(listed.opponent_value, abs=1e-12)
+    assert action_values(rivers) == pytest.approx(action_values(listed), abs=1e-12)
+    assert np.count_nonzero(rivers.action_values()[rivers.tree.owned(searcher)]) == 0
+
+
 def test_private_states_of_rivers_without_decisions():
   game = poker.compile_public_game(_ALL_IN, partitioned=False)
   rivers = RiverTree(game)
@@ -322,7 +347,7 @@ def test_states_not_read_in_time_are_not_safe():
   bot = SearchBot(policy, 0, seconds=1e-6)
   with pytest.warns(search.UnsafeSearchWarning, match="more seconds"):
     assert sum(chance for _, chance in bot.get_policy(on_a_river())) == pytest.approx(1)
-  (found,) = bot._search._found.values()
+  (found,) = bot._search._solutions.values()
   assert not found.gadget.has_bounds
 
 

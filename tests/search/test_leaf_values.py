@@ -37,6 +37,34 @@ def random_ranges(tree, number, rng, columns=None):
   return ranges
 
 
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker"])
+def test_without_leaves_one_column_runs_sapcfr_plus(name):
+  """With simultaneous updates, as leaf values need them: the same strategies as by the library's solver."""
+  tree = search.public_states(game_of(name))
+  lookahead = Lookahead(tree[0], 20)
+  assert not lookahead.leaves
+  root = np.ones((1, 1))
+  strategies = lookahead.solve((root, root), search.no_values, 30).strategies
+  alike = spiel_cfr.cfr.SAPCFRPlusSolver(tree.game)
+  solver = spiel_cfr.FullWidthSolver(
+    tree.game, alike.minimizer, averaging=alike.averaging, alternating_updates=False
+  )
+  solver.run(30)
+  wanted = tree.policy_array(solver.average_policy())
+  for sequences, strategy in zip(lookahead.sequences, strategies, strict=True):
+    np.testing.assert_allclose(strategy[:, 0], wanted[sequences.slots], atol=1e-9)
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_with_given_ranges_the_opponents_value_is_that_of_their_public_states(vector):
+  tree = search.public_states(game_of(_DICE, vector))
+  cut, rng = tree.natural_cut(), np.random.default_rng(2)
+  given = {state.index: random_ranges(tree, state.index, rng) for state in cut[:2]}
+  evaluated = tree.evaluated(tree.uniform(), 0, given)
+  wanted = sum(evaluated.values(index).sum() for index in given)
+  assert evaluated.opponent_value == pytest.approx(wanted, abs=1e-12)
+
+
 @pytest.mark.parametrize("player", [0, 1])
 def test_best_responses_by_histories_are_those_by_sequences(player):
   game = spiel_cfr.compile_game("leduc_poker")

@@ -480,7 +480,9 @@ def test_programs_need_one_copy_where_the_safe_gadget_has_two(leduc, searcher):
   )
   for state in tree.decisions(searcher)[0] + tree.natural_cut()[:4]:
     start = start_from_policy(before, state.index, safe)
-    whole, less = (tree.builder.build([start], safe, program=program) for program in (False, True))
+    whole, less = (
+      tree.builder.build([start], safe, is_linear_program=program) for program in (False, True)
+    )
     game = whole.game
     payoffs = sequence_form_matrices.payoff_matrix(game, searcher)
     own, theirs = (

@@ -289,7 +289,8 @@ def test_a_step_that_changes_nothing_leaves_the_blueprint_before_it(monkeypatch)
   bot = SearchBot(blueprint_of("kuhn_poker"), 0)
   bot.get_policy(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
   ((first, second),) = (
-    (found._first, *found._solved.values()) for found in bot._search._found.values()
+    (attempt.resolving._first, *attempt.resolving._solved.values())
+    for attempt in bot._search._attempts.values()
   )
   begins = [each.gifts_from for each in (first, second, second.with_policy(first.policy))]
   assert begins == [0, 9, 9]
@@ -360,7 +361,7 @@ def test_ranges_lead_to_the_river():
   for action in (1, 1, 15):
     state.apply_action(action)
   assert sum(chance for _, chance in first.get_policy(state)) == pytest.approx(1)
-  (found,) = first._search._found.values()
+  (found,) = first._search._solutions.values()
   ranges, tree = blueprint_ranges(found.tree, first._reader), found.tree.game.tree
   hands = tree.deal.hands[tree.boards[0].hands[1]] // 4
   assert (ranges[0] == 1).all()

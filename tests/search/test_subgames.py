@@ -192,10 +192,10 @@ def test_a_walk_that_ran_out_of_time_is_tried_again(monkeypatch):
 
   monkeypatch.setattr(blueprint_search, "tree_of", slow)
   bot.get_policy(state)
-  assert None not in bot._search._found
+  assert None not in bot._search._attempts
   bot.get_policy(state)
   assert len(calls) == 2
-  assert isinstance(bot._search._found[None], blueprint_search.SubgameResolver)
+  assert bot._search._attempts[None].resolving is not None
 
 
 @pytest.mark.parametrize(("solver", "gadget"), [("lp", "safe"), ("dcfr", "follow")])
