@@ -46,7 +46,13 @@ ORDER = (
   "exploitation",  # responses to a modeled opponent, with a known risk
   "atlas",  # solved games with numbers that are certain
   "bots",  # a policy as a bot of OpenSpiel's
-  "search",  # subgames solved again
+  "search.gadgets",  # what makes it safe to solve a subgame again
+  "search.gadget_games",  # one or more subgames behind gadgets, as one game
+  "search.trees",  # public states, ranges and values
+  "search.subgames",  # subgames solved again, alone or of a whole policy
+  "search.play",  # bots that search
+  "search.leaf_values",  # where values at leaves come from
+  "search",  # what of search is public
   "explorer",  # pages on which one clicks through a solved game
   "referee",  # how good policies from elsewhere are
   "playing",  # hands against a policy, in the terminal

@@ -29,7 +29,7 @@ from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.solution import PokerSolution
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.runs.trace import Row, read_trace
-from spiel_cfr.search.search_tree import PublicState
+from spiel_cfr.search.trees.search_tree import PublicState
 from spiel_cfr.solving import Solution
 
 # A file of `TraceFile`, or its rows.

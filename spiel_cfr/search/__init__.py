@@ -1,22 +1,23 @@
 """Search by re-solving subgames: public states, gadgets that make it safe, exact evaluation of whole policies, bots.
 
-The modules by question, in reading order:
+The modules by question, in reading order; a folder imports only the folders and modules above it in this list:
 
-    What are public states and ranges?             search_tree (the interface), public_state_trees
-    What makes re-solving safe?                    gadgets
-    How is a whole policy re-solved?               resolving, search_step
-    How is a subgame solved from ranges?           subgames, subgame_solver, gadget_games (the interface)
-    How are private states and values computed?    private_forest (one player's), forest_tree (both players')
-      from listed histories                        history_tree, listed_tree
-      in vector form                               vector_tree
-    How does a subgame become a game to solve?     forest_gadget_games, infoset_front
-    How are rivers of hold'em searched?            rivers, river_game
-    How does a bot search during play?             search_bot
-      with a blueprint                             blueprint_search, segments
-      on rivers of hold'em                         river_search
-      with leaf values                             belief_search, segments
-    How does a subgame stop before the end?        lookahead, lookahead_sequences
-    Where do leaf values come from?                exact_values, value_network, self_play_examples
+    What makes re-solving safe?                  gadgets; gadget_games (the game that a solver solves)
+    What are public states and ranges?           trees/search_tree (the interface), public_state_trees
+      one player's private states and values     trees/private_forest
+      both players'                              trees/forest_tree
+      from listed histories                      trees/history_tree, listed_tree
+      in vector form                             trees/vector_tree
+      on rivers of hold'em                       trees/rivers, river_game
+    How does a subgame become a gadget game?     trees/forest_gadget_games, infoset_front
+    How is a subgame solved from ranges?         subgames/subgame, subgame_solver
+    How is a whole policy re-solved?             subgames/resolving, search_step
+    How does a subgame stop before the end?      subgames/lookahead, lookahead_sequences
+    How does a bot search during play?           play/search_bot
+      with a blueprint                           play/blueprint_search, segments
+      on rivers of hold'em                       play/river_search
+      with leaf values                           play/belief_search, segments
+    Where do leaf values come from?              leaf_values/exact_values, value_network, self_play_examples
 
 To read how subgames are re-solved, open five files: `gadgets`, `gadget_games`, `subgame_solver`, `search_step` and
 `resolving`. Searches without leaf values make these calls:
@@ -28,28 +29,28 @@ To read how subgames are re-solved, open five files: `gadgets`, `gadget_games`, 
 
 Three functions make them:
 
-    search_step      the searcher's strategies at public states, then their margins: each step of `resolve`, each
-                     decision of a `SearchBot` with bounds
-    solve_unsafe     both players' strategies without bounds: `SolvedValues`, a `Subgame` without bounds, and a river
-                     of a `SearchBot` where the blueprint gives no bounds
+    search_step      the searcher's strategies at public states, and their margins: steps of `resolve`, decisions of a
+                     `SearchBot`
+    solve_unsafe     both players' strategies, without bounds: `SolvedValues`, a `Subgame` without bounds, and rivers
+                     on which a `SearchBot` has no bounds
     Subgame.solve    the searcher's strategy at one public state, with bounds that the caller gives
 
 Subgames with leaf values are solved by `Lookahead.solve` instead, also those of a `BeliefBot`.
 """
 
-from spiel_cfr.search.belief_search import BeliefBot
-from spiel_cfr.search.exact_values import ResponseValues, SolvedValues
 from spiel_cfr.search.gadgets import GADGETS, Gadget
-from spiel_cfr.search.lookahead import LeafValues
-from spiel_cfr.search.public_state_trees import public_states
-from spiel_cfr.search.resolving import Resolved, resolve
-from spiel_cfr.search.river_search import UnsafeSearchWarning
-from spiel_cfr.search.search_bot import SearchBot, played_policy
-from spiel_cfr.search.search_step import SearchStep
-from spiel_cfr.search.search_tree import PublicState, SearchTree
-from spiel_cfr.search.self_play_examples import no_values, self_play
-from spiel_cfr.search.subgames import Bounds, Subgame, SubgameSolution
-from spiel_cfr.search.value_network import Examples, ValueNetwork, learn_values
+from spiel_cfr.search.leaf_values.exact_values import ResponseValues, SolvedValues
+from spiel_cfr.search.leaf_values.self_play_examples import no_values, self_play
+from spiel_cfr.search.leaf_values.value_network import Examples, ValueNetwork, learn_values
+from spiel_cfr.search.play.belief_search import BeliefBot
+from spiel_cfr.search.play.river_search import UnsafeSearchWarning
+from spiel_cfr.search.play.search_bot import SearchBot, played_policy
+from spiel_cfr.search.subgames.lookahead import LeafValues
+from spiel_cfr.search.subgames.resolving import Resolved, resolve
+from spiel_cfr.search.subgames.search_step import SearchStep
+from spiel_cfr.search.subgames.subgame import Bounds, Subgame, SubgameSolution
+from spiel_cfr.search.trees.public_state_trees import public_states
+from spiel_cfr.search.trees.search_tree import PublicState, SearchTree
 
 __all__ = [
   "GADGETS",

@@ -23,9 +23,9 @@ from spiel_cfr.poker import ranges
 from spiel_cfr.policies import forms
 from spiel_cfr.search import SearchBot
 from spiel_cfr.search.gadgets import find_gadget
-from spiel_cfr.search.rivers import RiverTree
-from spiel_cfr.search.search_step import search_step
-from spiel_cfr.search.subgame_solver import SubgameSolver, start_from_policy
+from spiel_cfr.search.subgames.search_step import search_step
+from spiel_cfr.search.subgames.subgame_solver import SubgameSolver, start_from_policy
+from spiel_cfr.search.trees.rivers import RiverTree
 
 # One hole card, and two.
 _GAMES = poker_games.UNIVERSAL_POKER[0], poker_games.UNIVERSAL_POKER[2]

@@ -10,7 +10,7 @@ import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import forms
-from spiel_cfr.search.lookahead import ChoiceFront, Lookahead
+from spiel_cfr.search.subgames.lookahead import ChoiceFront, Lookahead
 
 _DICE = "liars_dice(dice_sides=3)"
 _UNEQUAL = "leduc_poker(suit_isomorphism=True)"

@@ -17,10 +17,11 @@ from spiel_cfr import errors, search
 from spiel_cfr.evaluation import evaluate, linear_program, sequence_form_matrices
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.policies import forms
-from spiel_cfr.search import public_state_trees, resolving, subgame_solver
-from spiel_cfr.search.history_tree import tree_of
-from spiel_cfr.search.search_step import search_step
-from spiel_cfr.search.subgame_solver import SubgameSolver, start_from_policy
+from spiel_cfr.search.subgames import resolving, subgame_solver
+from spiel_cfr.search.subgames.search_step import search_step
+from spiel_cfr.search.subgames.subgame_solver import SubgameSolver, start_from_policy
+from spiel_cfr.search.trees import public_state_trees
+from spiel_cfr.search.trees.history_tree import tree_of
 
 _SAFE = [name for name in search.GADGETS if name != "unsafe"]
 

@@ -13,10 +13,11 @@ from spiel_cfr import errors, poker, search
 from spiel_cfr.bots import PolicyReader
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
-from spiel_cfr.search import SearchBot, blueprint_search, public_states, resolve, segments
-from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.river_search import blueprint_ranges
-from spiel_cfr.search.segments import Segment
+from spiel_cfr.search import SearchBot, public_states, resolve
+from spiel_cfr.search.play import blueprint_search, segments
+from spiel_cfr.search.play.river_search import blueprint_ranges
+from spiel_cfr.search.play.segments import Segment
+from spiel_cfr.search.trees.history_tree import HistoryTree
 
 _DICE = "liars_dice(numdice=1,dice_sides=3)"
 _GOOFSPIEL = (

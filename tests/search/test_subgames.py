@@ -10,8 +10,9 @@ from blueprints import blueprint
 
 import spiel_cfr
 from spiel_cfr import errors, poker, search
-from spiel_cfr.search import blueprint_search, subgames
-from spiel_cfr.search.rivers import RiverTree
+from spiel_cfr.search.play import blueprint_search
+from spiel_cfr.search.subgames import subgame as subgame_module
+from spiel_cfr.search.trees.rivers import RiverTree
 
 _DICE = "liars_dice(dice_sides=3)"
 
@@ -261,13 +262,13 @@ def test_gadgets_of_bounds_suit_the_solver(monkeypatch):
   """ "safe" keeps its promise in a linear program only, so solvers that iterate take "follow"."""
   tree = search.public_states("kuhn_poker")
   state = next(state for state in tree if len(state.private_states(0)) > 1)
-  taken, find = [], subgames.find_gadget
+  taken, find = [], subgame_module.find_gadget
 
   def noted(*arguments, **named):
     taken.append(find(*arguments, **named))
     return taken[-1]
 
-  monkeypatch.setattr(subgames, "find_gadget", noted)
+  monkeypatch.setattr(subgame_module, "find_gadget", noted)
   values = np.ones(len(state.private_states(1)))
   subgame = search.Subgame(state, ones(tree, state.index), search.Bounds(0, values))
   for solver, expected in (("lp", "safe"), ("dcfr", "follow")):

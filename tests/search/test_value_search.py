@@ -12,7 +12,7 @@ from typed_games import TypedGame
 import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.deep_cfr import MLP, Approximator, LeastSquares, network
-from spiel_cfr.search import belief_search
+from spiel_cfr.search.play import belief_search
 
 _DICE = "liars_dice(dice_sides=2)"
 

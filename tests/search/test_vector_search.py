@@ -13,9 +13,10 @@ import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.games import compile_vector_game
 from spiel_cfr.policies import forms
-from spiel_cfr.search import forest_gadget_games, resolving
-from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.subgame_solver import SubgameSolver, start_from_policy
+from spiel_cfr.search.subgames import resolving
+from spiel_cfr.search.subgames.subgame_solver import SubgameSolver, start_from_policy
+from spiel_cfr.search.trees import forest_gadget_games
+from spiel_cfr.search.trees.history_tree import HistoryTree
 
 _DICE = "liars_dice(dice_sides=4)"
 _GADGETS = [*search.GADGETS, search.Gadget("choice", reach=True, forced=0.5)]

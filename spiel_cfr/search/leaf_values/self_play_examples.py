@@ -17,14 +17,14 @@ from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.search.gadget_games import PerPlayer
-from spiel_cfr.search.lookahead import (
+from spiel_cfr.search.leaf_values.value_network import Examples
+from spiel_cfr.search.play.segments import Segment, check_view
+from spiel_cfr.search.subgames.lookahead import (
   LeafValues,
   LookaheadSolution,
   check_leaf_values,
 )
-from spiel_cfr.search.search_tree import PublicState
-from spiel_cfr.search.segments import Segment, check_view
-from spiel_cfr.search.value_network import Examples
+from spiel_cfr.search.trees.search_tree import PublicState
 
 # The expected fraction of private states that have a positive probability in a random range.
 _POSITIVE_FRACTION = 0.85

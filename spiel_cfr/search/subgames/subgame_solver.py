@@ -21,7 +21,7 @@ from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payof
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.search.gadget_games import Bonus, GadgetGame, PerPlayer, Start
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
-from spiel_cfr.search.search_tree import EvaluatedPolicy, RangesByState, SearchTree
+from spiel_cfr.search.trees.search_tree import EvaluatedPolicy, RangesByState, SearchTree
 
 # HiGHS treats coefficients below _SMALLEST as 0. If payoffs times probabilities are that small, safe strategies could
 # seem unsafe, and unsafe ones safe. The payoffs of these programs are therefore multiplied by _FACTOR.

@@ -19,10 +19,10 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.public_state_trees import DEFAULT_MAX_HISTORIES, public_states
-from spiel_cfr.search.search_step import SearchStep, search_step
-from spiel_cfr.search.search_tree import EvaluatedPolicy, PublicState, SearchTree
-from spiel_cfr.search.subgame_solver import SubgameSolver
+from spiel_cfr.search.subgames.search_step import SearchStep, search_step
+from spiel_cfr.search.subgames.subgame_solver import SubgameSolver
+from spiel_cfr.search.trees.public_state_trees import DEFAULT_MAX_HISTORIES, public_states
+from spiel_cfr.search.trees.search_tree import EvaluatedPolicy, PublicState, SearchTree
 
 _KIND, _FORMAT = "checkpoint of a search", 3
 

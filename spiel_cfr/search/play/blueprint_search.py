@@ -18,13 +18,13 @@ from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr.bots import PolicyReader
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.search.forest_tree import EvaluatedForestPolicy
 from spiel_cfr.search.gadgets import GADGETS
-from spiel_cfr.search.history_tree import HistoryTree, tree_of
-from spiel_cfr.search.listed_tree import ListedTree
-from spiel_cfr.search.search_step import search_step
-from spiel_cfr.search.segments import Segment, read_blueprint
-from spiel_cfr.search.subgame_solver import SearchOptions
+from spiel_cfr.search.play.segments import Segment, read_blueprint
+from spiel_cfr.search.subgames.search_step import search_step
+from spiel_cfr.search.subgames.subgame_solver import SearchOptions
+from spiel_cfr.search.trees.forest_tree import EvaluatedForestPolicy
+from spiel_cfr.search.trees.history_tree import HistoryTree, tree_of
+from spiel_cfr.search.trees.listed_tree import ListedTree
 
 
 class SegmentState(NamedTuple):

@@ -11,7 +11,7 @@ import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.search.private_forest import PrivateForest, SubforestInfosets
+from spiel_cfr.search.trees.private_forest import PrivateForest, SubforestInfosets
 
 
 class SequenceLevel(NamedTuple):

@@ -18,9 +18,9 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.search.gadget_games import PerPlayer
-from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.listed_tree import ListedTree
-from spiel_cfr.search.lookahead import Lookahead
+from spiel_cfr.search.subgames.lookahead import Lookahead
+from spiel_cfr.search.trees.history_tree import HistoryTree
+from spiel_cfr.search.trees.listed_tree import ListedTree
 
 
 def check_view(view: GameView) -> None:

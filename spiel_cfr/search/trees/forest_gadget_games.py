@@ -24,11 +24,11 @@ from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enume
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
-from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.gadget_games import GadgetGame, GadgetGameBuilder, Start
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.infoset_front import InfosetFront, opponent_roots
-from spiel_cfr.search.private_forest import SubforestInfosets
+from spiel_cfr.search.trees.forest_tree import ForestTree
+from spiel_cfr.search.trees.infoset_front import InfosetFront, opponent_roots
+from spiel_cfr.search.trees.private_forest import SubforestInfosets
 
 # The largest number of ends of the game in subgames that are solved as one game.
 _MOST_END_PAIRS = 500_000

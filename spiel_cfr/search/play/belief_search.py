@@ -13,14 +13,14 @@ from spiel_cfr._util import arguments
 from spiel_cfr.bots import DrawingBot
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.lookahead import (
+from spiel_cfr.search.play.search_bot import SearchingBot
+from spiel_cfr.search.play.segments import Segment
+from spiel_cfr.search.subgames.lookahead import (
   ChoiceFront,
   LeafValues,
   LookaheadSolution,
   check_leaf_values,
 )
-from spiel_cfr.search.search_bot import SearchingBot
-from spiel_cfr.search.segments import Segment
 
 
 class BeliefSearch:

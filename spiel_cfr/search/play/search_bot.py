@@ -20,11 +20,11 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.public_game import has_many_hands
 from spiel_cfr.policies import AnyPolicy, CompiledTabularPolicy
 from spiel_cfr.policies.open_spiel import from_policy
-from spiel_cfr.search.blueprint_search import BlueprintSearch
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.river_search import RiverSearch
-from spiel_cfr.search.segments import check_view
-from spiel_cfr.search.subgame_solver import SearchOptions
+from spiel_cfr.search.play.blueprint_search import BlueprintSearch
+from spiel_cfr.search.play.river_search import RiverSearch
+from spiel_cfr.search.play.segments import check_view
+from spiel_cfr.search.subgames.subgame_solver import SearchOptions
 
 # The largest count of numbers that solutions keep from one game to the next.
 _KEPT = 50_000_000

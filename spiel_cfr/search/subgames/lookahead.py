@@ -18,11 +18,11 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.openspiel.checked_calls import CHANCE
-from spiel_cfr.search.forest_tree import ForestTree, forest_of
 from spiel_cfr.search.gadget_games import PerPlayer
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.lookahead_sequences import LookaheadSequences
-from spiel_cfr.search.search_tree import PublicState, SearchTree
+from spiel_cfr.search.subgames.lookahead_sequences import LookaheadSequences
+from spiel_cfr.search.trees.forest_tree import ForestTree, forest_of
+from spiel_cfr.search.trees.search_tree import PublicState, SearchTree
 
 # A function of public states and ranges that returns counterfactual values. Ranges and values are float64 (public
 # states, 2, private states). Beyond a player's last private state, ranges are 0, and values are ignored.

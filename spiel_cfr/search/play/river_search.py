@@ -23,9 +23,9 @@ from spiel_cfr.poker.hand_tree import TERMINALS, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.search.gadget_games import PerPlayer
 from spiel_cfr.search.gadgets import GADGETS, Gadget
-from spiel_cfr.search.rivers import RiverTree
-from spiel_cfr.search.search_step import search_step
-from spiel_cfr.search.subgame_solver import SearchOptions, SubgameSolver, solve_unsafe
+from spiel_cfr.search.subgames.search_step import search_step
+from spiel_cfr.search.subgames.subgame_solver import SearchOptions, SubgameSolver, solve_unsafe
+from spiel_cfr.search.trees.rivers import RiverTree
 
 # The number of random deals that are played in OpenSpiel, to check the vector form of a river.
 _CHECKED_DEALS = 200

@@ -20,11 +20,11 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.checked_calls import TERMINAL
 from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.search.forest_gadget_games import ForestGameBuilder
-from spiel_cfr.search.forest_tree import ForestTree
-from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.private_forest import PrivateForest
-from spiel_cfr.search.search_tree import PublicState
+from spiel_cfr.search.trees.forest_gadget_games import ForestGameBuilder
+from spiel_cfr.search.trees.forest_tree import ForestTree
+from spiel_cfr.search.trees.history_tree import HistoryTree
+from spiel_cfr.search.trees.private_forest import PrivateForest
+from spiel_cfr.search.trees.search_tree import PublicState
 
 
 class Ends(NamedTuple):

@@ -11,10 +11,10 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
-from spiel_cfr.search.forest_tree import forest_of
-from spiel_cfr.search.public_state_trees import list_histories
-from spiel_cfr.search.search_tree import PublicState, RangesByState, SearchTree
-from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe
+from spiel_cfr.search.subgames.subgame_solver import SubgameSolver, solve_unsafe
+from spiel_cfr.search.trees.forest_tree import forest_of
+from spiel_cfr.search.trees.public_state_trees import list_histories
+from spiel_cfr.search.trees.search_tree import PublicState, RangesByState, SearchTree
 
 
 class ExactValues(abc.ABC):

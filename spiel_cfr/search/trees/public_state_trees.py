@@ -15,11 +15,11 @@ from spiel_cfr.games.vector import vector_game
 from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.poker import public_game
 from spiel_cfr.poker.public_game import PublicGame, has_many_hands
-from spiel_cfr.search.history_tree import tree_of
-from spiel_cfr.search.listed_tree import ListedTree
-from spiel_cfr.search.rivers import RiverTree
-from spiel_cfr.search.search_tree import SearchTree
-from spiel_cfr.search.vector_tree import VectorTree
+from spiel_cfr.search.trees.history_tree import tree_of
+from spiel_cfr.search.trees.listed_tree import ListedTree
+from spiel_cfr.search.trees.rivers import RiverTree
+from spiel_cfr.search.trees.search_tree import SearchTree
+from spiel_cfr.search.trees.vector_tree import VectorTree
 
 DEFAULT_MAX_HISTORIES = 5_000_000
 

@@ -17,10 +17,10 @@ from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.checked_calls import CHANCE
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.vector.vector_game import VectorGame
-from spiel_cfr.search.forest_gadget_games import ForestGameBuilder
-from spiel_cfr.search.forest_tree import ForestTree
-from spiel_cfr.search.private_forest import PrivateForest
-from spiel_cfr.search.search_tree import PublicState
+from spiel_cfr.search.trees.forest_gadget_games import ForestGameBuilder
+from spiel_cfr.search.trees.forest_tree import ForestTree
+from spiel_cfr.search.trees.private_forest import PrivateForest
+from spiel_cfr.search.trees.search_tree import PublicState
 
 
 class VectorTree(ForestTree):

@@ -15,8 +15,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.search.gadget_games import Start
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.search_tree import TOLERANCE, EvaluatedPolicy, PublicState
-from spiel_cfr.search.subgame_solver import SubgameSolver, start_from_policy
+from spiel_cfr.search.subgames.subgame_solver import SubgameSolver, start_from_policy
+from spiel_cfr.search.trees.search_tree import TOLERANCE, EvaluatedPolicy, PublicState
 
 AnyEvaluated = TypeVar("AnyEvaluated", bound=EvaluatedPolicy)
 

@@ -20,7 +20,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training
 from spiel_cfr.games.openspiel.infoset_features import information_state_tensor
-from spiel_cfr.search.search_tree import PublicState, SearchTree
+from spiel_cfr.search.trees.search_tree import PublicState, SearchTree
 
 # A function of a public state that returns an array of numbers, of one size at all public states.
 PublicFeatures: TypeAlias = Callable[[PublicState], npt.ArrayLike]

@@ -18,8 +18,13 @@ from spiel_cfr._util import arguments
 from spiel_cfr.games.openspiel.checked_calls import CHANCE
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.search.gadget_games import PerPlayer
-from spiel_cfr.search.private_forest import PrivateForest, Values
-from spiel_cfr.search.search_tree import EvaluatedPolicy, PublicState, RangesByState, SearchTree
+from spiel_cfr.search.trees.private_forest import PrivateForest, Values
+from spiel_cfr.search.trees.search_tree import (
+  EvaluatedPolicy,
+  PublicState,
+  RangesByState,
+  SearchTree,
+)
 
 
 class ForestTree(SearchTree):

@@ -25,9 +25,14 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
 from spiel_cfr.search.gadget_games import PerPlayer, Start
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.lookahead import ChoiceFront, LeafValues, Lookahead, check_leaf_values
-from spiel_cfr.search.search_tree import PublicState
-from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe, start_from_ranges
+from spiel_cfr.search.subgames.lookahead import (
+  ChoiceFront,
+  LeafValues,
+  Lookahead,
+  check_leaf_values,
+)
+from spiel_cfr.search.subgames.subgame_solver import SubgameSolver, solve_unsafe, start_from_ranges
+from spiel_cfr.search.trees.search_tree import PublicState
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

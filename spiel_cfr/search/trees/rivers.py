@@ -27,8 +27,13 @@ from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
 from spiel_cfr.search.gadget_games import GadgetGame, GadgetGameBuilder, PerPlayer, Start
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.river_game import RiverGame, counterfactual_reach
-from spiel_cfr.search.search_tree import EvaluatedPolicy, PublicState, RangesByState, SearchTree
+from spiel_cfr.search.trees.river_game import RiverGame, counterfactual_reach
+from spiel_cfr.search.trees.search_tree import (
+  EvaluatedPolicy,
+  PublicState,
+  RangesByState,
+  SearchTree,
+)
 
 # The part of the pot by which the opponent may exceed its bounds, as the mean over its hands, weighted by w.
 _TOLERANCE = 1e-3

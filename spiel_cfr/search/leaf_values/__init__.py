@@ -1,0 +1,1 @@
+"""Sources of leaf values: exact ones, networks, and the examples that networks learn from."""

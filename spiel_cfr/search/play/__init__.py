@@ -1,0 +1,1 @@
+"""Bots that search during play."""
