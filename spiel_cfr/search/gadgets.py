@@ -24,9 +24,9 @@ A *counterfactual bound* is the bound times w(J). The *front* of a gadget is wha
 The opponent comes to J by its own move with the factor `Entrances.free` of w(J), and without one with the factor
 `Entrances.forced`. Each kind of subgame builds a front from these two arrays and the bounds:
 
-    infoset_front.InfosetFront        infosets and leaves, for public trees that list private states
-    poker.choice_front.with_choice    boards of hands, for rivers of hold'em; not "pick"
-    lookahead.ChoiceFront             the opponent's range at the root, for subgames with leaf values; not "pick"
+    trees.infoset_front.InfosetFront    infosets and leaves, for public trees that list private states
+    poker.choice_front.with_choice      boards of hands, for rivers of hold'em; not "pick"
+    subgames.lookahead.ChoiceFront      the opponent's range at the root, for subgames with leaf values; not "pick"
 """
 
 import dataclasses
