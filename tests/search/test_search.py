@@ -101,9 +101,9 @@ def test_public_states_evaluate_a_policy_once(monkeypatch):
   tree, policy = search.public_states(game), open_spiel_policy.TabularPolicy(game.game)
   counts, evaluated = [], type(tree).evaluated
 
-  def counted(*arguments):
+  def counted(*arguments, **named):
     counts.append(1)
-    return evaluated(*arguments)
+    return evaluated(*arguments, **named)
 
   monkeypatch.setattr(type(tree), "evaluated", counted)
   before = [state.value(policy) for state in tree]
