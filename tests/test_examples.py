@@ -871,7 +871,7 @@ import value_search
 from results import small_turn
 from spiel_cfr import search
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.search.segments import Segment
+from spiel_cfr.search.play.segments import Segment
 
 view = GameView(pyspiel.load_game(small_turn(1000).game_string()))
 segment = Segment(view, [view.new_initial_state()], None, 2, 50_000)
