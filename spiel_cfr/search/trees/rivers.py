@@ -347,8 +347,8 @@ class EvaluatedRiverPolicy(EvaluatedPolicy):
   def action_values(self) -> Float64s:
     game, opponent, result = self.tree.game, 1 - self.searcher, np.zeros_like(self.policy)
     if not self.given_ranges:
-      slots = game.infosets[opponent].action_sequences
-      result[slots] = self._utilities(game, self.policy)[slots]
+      own_slots = game.infosets[opponent].action_sequences
+      result[own_slots] = self._utilities(game, self.policy)[own_slots]
     for index in self.given_ranges:
       river, utilities = self._evaluated(index)
       sequences, slots = river.action_sequences(opponent)
