@@ -122,7 +122,7 @@ class SolverArrays:
 
     The list is empty if the player has no locked sequences there.
     """
-    part, (sequences, probabilities) = self.parts[visit.number], self.locked
+    part, (sequences, probabilities) = self.parts[visit.part], self.locked
     in_part = sequences - part.sequences[visit.player].start
     own = self.player_slice(visit)
     end = min(own.stop, part.own_length(visit.player))
@@ -201,7 +201,7 @@ class SolverArrays:
 
   def root_values(self) -> list[float]:
     """Returns the value of each player's empty sequence in its last update."""
-    utility, part = self.part_steps.trunk_workspace.utility, self.parts[0]
+    utility, part = self.part_steps.workspace_of_part_0.utility, self.parts[0]
     return [
       utility[player].item(part.player_slice(player).start) for player in self.part_steps.players
     ]
@@ -217,34 +217,34 @@ class SolverArrays:
 
   def tree(self, visit: Visit) -> Tree:
     """Returns a player's infosets in a part, without those that iterations leave out."""
-    return self.parts[visit.number].trees[visit.player]
+    return self.parts[visit.part].trees[visit.player]
 
   def player_slice(self, visit: Visit) -> slice:
     """Returns the slice of a player's sequences in its arrays of a part."""
-    return self.parts[visit.number].player_slice(visit.player)
+    return self.parts[visit.part].player_slice(visit.player)
 
   def strategy(self, visit: Visit) -> AnyFloats:
     """Returns the strategy in a part, a view of shape (sequences,).
 
     In a game of one part, the players share the array: the view has the sequences of all players.
     """
-    return self.state.strategy[self.parts[visit.number].sequences[visit.player]]
+    return self.state.strategy[self.parts[visit.part].sequences[visit.player]]
 
   def cumulative(self, visit: Visit) -> AnyFloats:
     """Returns the cumulative strategy in a part, a view of shape (sequences,).
 
     In a game of one part, the view has the sequences of all players.
     """
-    return self.state.cumulative[self.parts[visit.number].sequences[visit.player]]
+    return self.state.cumulative[self.parts[visit.part].sequences[visit.player]]
 
   def scale(self, visit: Visit) -> Uint16s:
     """Returns `Block.scale` of a player's infosets in a part, a view with padding."""
-    infosets = self.parts[visit.number].infosets[visit.player]
+    infosets = self.parts[visit.part].infosets[visit.player]
     return self.game.scale[infosets.start : infosets.stop + MOST_LANES]
 
   def action_state(self, visit: Visit) -> AnyFloats:
     """Returns `FullWidthState.action_state` of a player in a part, a view of shape (lines, sequences)."""
-    sequences = self.parts[visit.number].sequences[visit.player]
+    sequences = self.parts[visit.part].sequences[visit.player]
     return contiguous_lines(self.state.action_state, self._minimizer.action_lines, sequences)
 
   def infoset_state(self, visit: Visit) -> AnyFloats:
@@ -254,18 +254,18 @@ class SolverArrays:
     """
     if len(self.parts) == 1:
       return self.state.infoset_state
-    infosets = self.parts[visit.number].infosets[visit.player]
+    infosets = self.parts[visit.part].infosets[visit.player]
     return contiguous_lines(self.state.infoset_state, self._minimizer.infoset_lines, infosets)
 
   def action_state_parts(self) -> Iterator[tuple[slice, AnyFloats]]:
     """Yields a slice of sequences and its `action_state`, a view of shape (lines, sequences), for each array."""
     for visit in self._visits_of_arrays():
-      yield self.parts[visit.number].sequences[visit.player], self.action_state(visit)
+      yield self.parts[visit.part].sequences[visit.player], self.action_state(visit)
 
   def infoset_state_parts(self) -> Iterator[tuple[slice, Float64s]]:
     """Yields a slice of infosets and its `infoset_state`, a view of shape (lines, infosets), for each array."""
     for visit in self._visits_of_arrays():
-      infosets = self.parts[visit.number].infosets[visit.player]
+      infosets = self.parts[visit.part].infosets[visit.player]
       yield infosets, self.infoset_state(visit)[:, : infosets.stop - infosets.start]
 
   def _visits_of_arrays(self) -> Iterator[Visit]:

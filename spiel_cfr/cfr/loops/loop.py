@@ -99,7 +99,7 @@ class Loop(abc.ABC):
     if players in self._chains:
       return self._chains[players]
     part_steps = self.arrays.part_steps
-    visits = [Visit(0, player, part_steps.trunk_workspace) for player in players]
+    visits = [Visit(0, player, part_steps.workspace_of_part_0) for player in players]
     steps = [part_steps.gradient(visit) for visit in visits]
     for visit in visits:
       steps += [*self.minimizer_steps(visit), *self._averaging_steps(visit)]

@@ -241,7 +241,7 @@ def _inputs(arrays: SolverArrays) -> list[AnyFloats]:
   part_steps = arrays.part_steps
   return [
     arrays.deferred_weights,
-    *part_steps.trunk_workspace.sequence_form,
+    *part_steps.workspace_of_part_0.sequence_form,
     *map(arrays.weight_sum, part_steps.players),
   ]
 
