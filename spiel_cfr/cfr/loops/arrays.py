@@ -5,8 +5,7 @@ Parts are numbered as in `Partition.parts`. Part 0 is the whole game or the trun
 
 A *line* is one array of a minimizer's state: a number for each sequence (`action_lines`, such as the regrets) or for
 each infoset (`infoset_lines`). The state of a part is contiguous, all lines of its columns one after the other. In a
-game of one part this is an ordinary matrix of shape (lines, sequences). A *row* of a treeplex is something else: the
-sequences of one action in a group.
+game of one part this is an ordinary matrix of shape (lines, sequences).
 """
 
 import functools
@@ -31,14 +30,14 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 WEIGHT, TAPER_FACTOR, FIRST_PARAMETER = range(3)
 
 
-class ScheduleRow:
-  """The row of the `IterationSchedule` for the current iteration.
+class IterationNumbers:
+  """The numbers of the `IterationSchedule` for the current iteration.
 
-  The loop copies a row into `numbers` before each iteration. The steps of the iteration have views of it, the following
+  The loop copies them into `joined` before each iteration. The steps of the iteration have views of it, the following
   three arrays, in their records.
 
   Attributes:
-    numbers: float64 (columns,). The whole row: the following three arrays, one after the other.
+    joined: float64 (columns,). All numbers: the following three arrays, one after the other.
     weight: float64 (1,). The averaging weight of the iteration.
     taper_factor: float64 (1,). The factor by which `FullWidthState.cumulative` is added to `tapered` after the
       iteration; 0 for no addition.
@@ -46,15 +45,15 @@ class ScheduleRow:
   """
 
   def __init__(self, length: int) -> None:
-    """Allocates a row of this length, filled with 0."""
-    self.numbers = aligned_zeros(length)
-    self.weight = self.numbers[WEIGHT : WEIGHT + 1]
-    self.taper_factor = self.numbers[TAPER_FACTOR : TAPER_FACTOR + 1]
-    self.parameters = self.numbers[FIRST_PARAMETER:]
+    """Allocates this many numbers, filled with 0."""
+    self.joined = aligned_zeros(length)
+    self.weight = self.joined[WEIGHT : WEIGHT + 1]
+    self.taper_factor = self.joined[TAPER_FACTOR : TAPER_FACTOR + 1]
+    self.parameters = self.joined[FIRST_PARAMETER:]
 
 
 class SolverArrays:
-  """The state of a solver, workspaces for reach probabilities and utilities, and the current row of the schedule.
+  """The state of a solver, workspaces for reach probabilities and utilities, and the numbers of the current iteration.
 
   Attributes:
     game: the game.
@@ -62,7 +61,7 @@ class SolverArrays:
     parts: list of `Part`. The parts of the game, as in `partition`.
     state: `FullWidthState`. The state of the solver.
     part_steps: the steps of visits to the parts, and their workspaces, with reach probabilities and utilities.
-    schedule_row: the weights and parameters of the current iteration.
+    iteration_numbers: the weights and parameters of the current iteration.
     deferred_weights: float64 (players,). The weight with which each player's current strategy will be added to the
       averages of subtrees at the next visit; 0 if it has been added. See `partitioned_loop`.
     locked: two arrays (locked sequences,). The locked sequences, and their probabilities.
@@ -79,7 +78,7 @@ class SolverArrays:
     # `predict` may be a property. It is read once, since the workspace depends on it.
     self.predict = minimizer.predict
     self.part_steps = PartSteps(partition, predicts=self.predict is not None, dtype=game.dtype)
-    self.schedule_row = ScheduleRow(FIRST_PARAMETER)
+    self.iteration_numbers = IterationNumbers(FIRST_PARAMETER)
     self.deferred_weights = np.zeros(game.num_players)
     self.lock(np.zeros(0, np.int64))
 
