@@ -157,35 +157,35 @@ class Chain:
     """Runs every step once."""
     run_chain.unchecked(self._table)
 
-  def repeat(self, rows: Float64s, current: Float64s, counts: Uint64s) -> None:
-    """Runs all steps once for each row of numbers.
+  def repeat(self, numbers: Float64s, current: Float64s, counts: Uint64s) -> None:
+    """Runs all steps several times, each time with other numbers.
 
     Args:
-      rows: float64 (repetitions, numbers). The numbers of each repetition.
-      current: float64 (numbers,). Filled with the row of each repetition before its steps run. The records of steps
+      numbers: float64 (repetitions, numbers). The numbers of each repetition.
+      current: float64 (numbers,). Filled with the numbers of each repetition before its steps run. The records of steps
         refer to this array.
       counts: uint64 (any,). The first element is increased by 1 after each repetition.
     """
-    repeat_chain.unchecked(self._table, rows, current, counts)
+    repeat_chain.unchecked(self._table, numbers, current, counts)
 
 
 @inlined
 def _run(chain: Uint64s) -> None:
-  for row in range(np.uint64(chain.shape[0])):
-    call(chain[row, _ZERO], chain[row, _ONE])
+  for i in range(np.uint64(chain.shape[0])):
+    call(chain[i, _ZERO], chain[i, _ONE])
 
 
 @kernel(types.void(COUNT_TABLE))
 def run_chain(chain: Uint64s) -> None:
-  """Calls every kernel with its record. A row of `chain` has the addresses of a kernel and of its record."""
+  """Calls every kernel with its record. `chain` has the addresses of each kernel and its record."""
   _run(chain)
 
 
 @kernel(types.void(COUNT_TABLE, FLOAT_TABLE, FLOATS, COUNTS))
-def repeat_chain(chain: Uint64s, rows: Float64s, current: Float64s, counts: Uint64s) -> None:
+def repeat_chain(chain: Uint64s, numbers: Float64s, current: Float64s, counts: Uint64s) -> None:
   """Runs `Chain.repeat`. It counts in compiled code, so that Ctrl-C can't separate an iteration from its count."""
-  for repetition in range(np.uint64(rows.shape[0])):
-    for column in range(np.uint64(rows.shape[1])):
-      current[column] = rows[repetition, column]
+  for repetition in range(np.uint64(numbers.shape[0])):
+    for column in range(np.uint64(numbers.shape[1])):
+      current[column] = numbers[repetition, column]
     _run(chain)
     counts[_ZERO] += _ONE

@@ -2,16 +2,17 @@
 
 An abstract game is made in two steps, without histories:
 
-1. Refinement. Infosets are merged if they are in the same bucket, and their player reached them by the same buckets and
-   actions. Leaves with the same sequences are merged too. The refined game is smaller than the full game and has
-   perfect recall, and any solver takes it.
-2. Shared infosets. If a player forgets, several infosets of the refined game are in one bucket. They share strategies
-   and regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in Extensive-Form Games
-   with Imperfect Recall" (2012), bound regrets by the same refinement.
+1. Split buckets. Each bucket is split by the buckets and actions through which its player came to the infosets. A split
+   bucket is one infoset of the abstract game. Leaves with the same sequences are merged too. The abstract game is
+   smaller than the full game and has perfect recall, and any solver takes it.
+2. Shared infosets. If a player forgets, one bucket is split into several infosets. They share strategies and regrets,
+   see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in Extensive-Form Games with Imperfect
+   Recall" (2012), bound regrets by the same split game.
 
-Several actions of an infoset may be merged too. Let m(s) be the product of the numbers of merged actions along sequence
-s, and X a strategy of the abstraction in sequence form. Each sequence of the full game that becomes s then has
-probability X(s) / m(s). A payoff of the abstraction is the sum over merged leaves, divided by the m of all players.
+Several actions of an infoset may be merged too. The *multiplicity* m(s) of a sequence s of the full game is the product
+of the numbers of merged actions along s. Let X be a strategy of the abstraction in sequence form. A sequence of the
+full game that becomes s then has probability X(s) / m(s). A payoff of the abstraction is the sum over merged leaves,
+divided by the multiplicities of all players.
 """
 
 from collections.abc import Iterable, Sequence
@@ -96,29 +97,29 @@ def lift(game: CompiledGame, policy: open_spiel.AnyPolicy) -> CompiledTabularPol
 
 def merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
   """Returns the abstraction of a game by buckets of all players."""
-  refinements = [_refine(full, buckets, player) for player in range(full.num_players)]
-  number, copies = np.zeros((2, full.end), np.uint32)
-  for refined in refinements:
-    number[refined.sequences] = refined.numbers
-    copies[refined.sequences] = refined.copies
+  splits = [_split(full, buckets, player) for player in range(full.num_players)]
+  number, multiplicity = np.zeros((2, full.end), np.uint32)
+  for split in splits:
+    number[split.sequences] = split.numbers
+    multiplicity[split.sequences] = split.multiplicity
   placements, payoff = lay_out_arrays(
-    [refined.parents for refined in refinements],
-    [refined.num_actions for refined in refinements],
-    *merged_leaves(full.payoff, full.num_players, number, np.maximum(copies, 1.0)),
+    [split.parents for split in splits],
+    [split.num_actions for split in splits],
+    *merged_leaves(full.payoff, full.num_players, number, np.maximum(multiplicity, 1.0)),
   )
   sequences = np.zeros(full.end, np.uint32)
   labels, infosets = [], []
-  for original, refined, placement in zip(full.infosets, refinements, placements, strict=True):
-    sequences[refined.sequences] = placement.sequences[refined.numbers]
-    labels.append(np.empty_like(refined.labels))
-    labels[-1][placement.position] = refined.labels
+  for original, split, placement in zip(full.infosets, splits, placements, strict=True):
+    sequences[split.sequences] = placement.sequences[split.numbers]
+    labels.append(np.empty_like(split.labels))
+    labels[-1][placement.position] = split.labels
     infosets.append(
       Infosets(
         original.infostates,
         original.actions,
         original.num_actions,
         sequences[original.sequences],
-        placement.position[refined.infosets],
+        placement.position[split.infosets],
       )
     )
   treeplexes = tuple(placement.treeplex for placement in placements)
@@ -129,7 +130,7 @@ def merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
     tuple(infosets),
     payoff,
     original=full,
-    map_from_original=AbstractionMap(sequences, copies, buckets.is_lossless, shared),
+    map_from_original=AbstractionMap(sequences, multiplicity, buckets.is_lossless, shared),
   )
 
 
@@ -139,8 +140,8 @@ def _share_infosets(
   """Returns the infosets that share a strategy; None if all buckets have one infoset.
 
   Args:
-    treeplexes: the players' treeplexes in the refined game.
-    labels: for each player, the bucket of each infoset of the refined game, in layout order.
+    treeplexes: the players' treeplexes in the abstract game.
+    labels: for each player, the bucket of each infoset of the abstract game, in layout order.
   """
   if all(len(labels_of_player) == len(np.unique(labels_of_player)) for labels_of_player in labels):
     return None
@@ -151,32 +152,32 @@ def _share_infosets(
   return build_shared_infosets([treeplex.groups for treeplex in treeplexes], bucket)
 
 
-class _Refined(NamedTuple):
-  """Refinement of a player's infosets: the infosets of the refined game, and the map from the full game to them.
+class _SplitBuckets(NamedTuple):
+  """A player's split buckets, which are the infosets of the abstract game, and the map from the full game to them.
 
   Attributes:
     sequences: int64 (sequences of the full game,). The index of each sequence of the full game in solvers' arrays: the
       empty sequence, then the others in order of discovery.
-    numbers: int64 (sequences of the full game,). The refined game's sequence that each sequence becomes, numbered in
-      the refined game's order of discovery.
-    copies: float64 (sequences of the full game,). The number m of merged sequences, see the module.
-    infosets: int64 (infosets of the full game,). The refined game's infoset that each infoset becomes.
-    parents: int64 (infosets,). The sequence above each infoset of the refined game, as `build_treeplexes` takes it.
-    num_actions: int64 (infosets,). The number of actions of each infoset of the refined game.
-    labels: int64 (infosets,). The bucket of each infoset of the refined game.
+    numbers: int64 (sequences of the full game,). The abstract game's sequence that each sequence becomes, numbered in
+      the abstract game's order of discovery.
+    multiplicity: float64 (sequences of the full game,). The number m(s) of each sequence, see the module.
+    infosets: int64 (infosets of the full game,). The split bucket of each infoset.
+    parents: int64 (split buckets,). The sequence above each split bucket, as `build_treeplexes` takes it.
+    num_actions: int64 (split buckets,). The number of actions of each split bucket.
+    labels: int64 (split buckets,). The bucket that each split bucket is a part of.
   """
 
   sequences: Int64s
   numbers: Int64s
-  copies: Float64s
+  multiplicity: Float64s
   infosets: Int64s
   parents: Int64s
   num_actions: Int64s
   labels: Int64s
 
 
-def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
-  """Returns the refinement of a player's infosets by their buckets.
+def _split(full: CompiledGame, buckets: Buckets, player: int) -> _SplitBuckets:
+  """Splits a player's buckets by the player's past.
 
   Raises:
     ImperfectRecallError: an infoset is below another infoset of its bucket.
@@ -187,25 +188,25 @@ def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
   number = np.zeros(tree.end, np.int64)
   number[sequences] = np.arange(len(sequences))
   parents = number[tree.parent[original.position]]
-  labels, slots = buckets.labels[player], buckets.slots[player]
+  labels, action_labels = buckets.labels[player], buckets.action_labels[player]
   infoset_of_action = np.repeat(np.arange(len(labels)), original.num_actions)
-  # The last infoset before each infoset, and the slot of the action there; -1 and 0 if there is none.
+  # The last infoset before each infoset, and the label of the action there; -1 and 0 if there is none.
   infoset_above = np.append(-1, infoset_of_action)[parents]
-  slot_above = np.append(0, slots)[parents]
+  action_above = np.append(0, action_labels)[parents]
 
-  # (bucket, refined infoset above, slot of the action there) -> infoset of the refined game, in order of discovery.
-  refined: dict[tuple[int, int, int], int] = {}
+  # (bucket, split bucket above, label of the action there) -> split bucket, in order of discovery.
+  split: dict[tuple[int, int, int], int] = {}
   infosets_so_far: list[int] = []
-  for label, above, slot in zip(
-    labels.tolist(), infoset_above.tolist(), slot_above.tolist(), strict=True
+  for label, above, action_label in zip(
+    labels.tolist(), infoset_above.tolist(), action_above.tolist(), strict=True
   ):
-    key = label, infosets_so_far[above] if above >= 0 else -1, slot
-    infosets_so_far.append(refined.setdefault(key, len(refined)))
+    key = label, infosets_so_far[above] if above >= 0 else -1, action_label
+    infosets_so_far.append(split.setdefault(key, len(split)))
   infosets = np.array(infosets_so_far, np.int64)
-  # The infoset of the full game that is the first to become each infoset of the refined game.
+  # The first infoset of the full game in each split bucket.
   first_infoset = np.unique(infosets, return_index=True)[1]
-  refined_labels, refined_above, refined_slots = np.array(list(refined), np.int64).reshape(-1, 3).T
-  forgetful = _find_below_own_bucket(refined_labels, refined_above)
+  split_labels, split_above, split_action_above = np.array(list(split), np.int64).reshape(-1, 3).T
+  forgetful = _find_below_own_bucket(split_labels, split_above)
   if forgetful is not None:
     name = original.infostates[first_infoset[forgetful]]
     raise errors.ImperfectRecallError(
@@ -213,18 +214,18 @@ def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
       "after an action of its own and can't play alike: give them different buckets, for example by the number of "
       "own actions."
     )
-  num_slots = np.zeros(len(labels), np.int64)
-  np.maximum.at(num_slots, infoset_of_action, slots + 1)
-  num_actions = num_slots[first_infoset]
+  num_different = np.zeros(len(labels), np.int64)
+  np.maximum.at(num_different, infoset_of_action, action_labels + 1)
+  num_actions = num_different[first_infoset]
   first_sequences = 1 + range_starts(num_actions)
-  return _Refined(
+  return _SplitBuckets(
     sequences,
-    np.append(0, first_sequences[infosets][infoset_of_action] + slots),
-    _count_copies(original.num_actions, slots, parents),
+    np.append(0, first_sequences[infosets][infoset_of_action] + action_labels),
+    _multiplicity(original.num_actions, action_labels, parents),
     infosets,
-    np.where(refined_above >= 0, first_sequences[refined_above] + refined_slots, 0),
+    np.where(split_above >= 0, first_sequences[split_above] + split_action_above, 0),
     num_actions,
-    refined_labels,
+    split_labels,
   )
 
 
@@ -244,19 +245,19 @@ def _find_below_own_bucket(labels: Int64s, above: Int64s) -> int | None:
   return None
 
 
-def _count_copies(num_actions: Int64s, slots: Int64s, parents: Int64s) -> Float64s:
-  """Returns the number m of the module's docstring for each sequence of a player, in order of discovery.
+def _multiplicity(num_actions: Int64s, action_labels: Int64s, parents: Int64s) -> Float64s:
+  """Returns the multiplicity m of each sequence of a player, in order of discovery.
 
-  It is the product, over the actions of the sequence, of the number of actions of the infoset in the same slot.
+  It is the product, over the actions of the sequence, of the number of actions of the infoset with the same label.
 
   Args:
     num_actions: shape (infosets,). The number of actions of each infoset.
-    slots: shape (actions,). The slot of each action.
+    action_labels: shape (actions,). The label of each action.
     parents: shape (infosets,). The sequence above each infoset.
   """
-  num_merged, copies = count_alike(slots, num_actions), np.ones(1 + len(slots))
+  num_merged, result = count_alike(action_labels, num_actions), np.ones(1 + len(action_labels))
   if (num_merged > 1).any():
     ends = np.cumsum(num_actions)
     for parent, begin, end in zip(parents, ends - num_actions, ends, strict=True):
-      copies[1 + begin : 1 + end] = copies[parent] * num_merged[begin:end]
-  return copies
+      result[1 + begin : 1 + end] = result[parent] * num_merged[begin:end]
+  return result

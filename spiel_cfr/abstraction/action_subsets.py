@@ -26,23 +26,20 @@ from spiel_cfr.poker.public_game import PublicGame
 _ABSENT = BettingNode(NodeKind.CHANCE, level=-1, path=())
 
 
-class SmallerGame(NamedTuple):
-  """Game with a subset of the actions, and the map by which its strategies are played in the whole game.
+class ActionPairs(NamedTuple):
+  """Pairs of actions by which strategies of a smaller game are played in the whole game.
 
-  A pair is a sequence of the smaller game, and a sequence of the whole game whose action is played with the same
-  probability. In the first `num_same` pairs, both are the same action of the same infoset. In the others, only the
-  whole game has the second infoset.
+  Both actions of a pair are played with the same probability. In the first `num_same` pairs, they are the same action
+  of the same infoset. In the others, only the whole game has the second infoset.
 
   Attributes:
-    game: `CompiledGame`. The smaller game; the whole game itself if no action is missing.
-    small_sequences: int64 (pairs,). The sequence of the smaller game in each pair.
-    whole_sequences: int64 (pairs,). The sequence of the whole game in each pair.
+    small: int64 (pairs,). The sequence of the smaller game in each pair.
+    whole: int64 (pairs,). The sequence of the whole game in each pair.
     num_same: int. The number of pairs with the same action of the same infoset.
   """
 
-  game: CompiledGame
-  small_sequences: Int64s
-  whole_sequences: Int64s
+  small: Int64s
+  whole: Int64s
   num_same: int
 
 
@@ -83,11 +80,11 @@ class ListedSubsets:
       kept[sequences[begin:end]] = _kept_by(action_filter, state, actions[begin:end])
     return kept
 
-  def smaller(self, kept: Bools) -> SmallerGame:
-    """Returns the game of the leaves that kept actions lead to, and of the infosets above these leaves."""
+  def smaller(self, kept: Bools) -> tuple[CompiledGame, ActionPairs]:
+    """Returns the game of the leaves that kept actions lead to, and of the infosets above them; and its pairs."""
     whole, all_sequences = self.whole, self.whole.all_action_sequences
     if kept[all_sequences].all():
-      return SmallerGame(whole, all_sequences, all_sequences, len(all_sequences))
+      return whole, ActionPairs(all_sequences, all_sequences, len(all_sequences))
     is_reached = played_to(whole, kept)[self._leaves].all(axis=0)
     leaves, payoffs = self._leaves[:, is_reached], self._payoffs[is_reached]
     is_listed = _actions_above(whole, leaves) & kept
@@ -115,7 +112,7 @@ class ListedSubsets:
     )
     game = build_enumerated_game(facts, kept_of_players, number[leaves], payoffs)
     whole_sequences = all_sequences[is_listed[all_sequences]]
-    return SmallerGame(game, game.all_action_sequences, whole_sequences, len(whole_sequences))
+    return game, ActionPairs(game.all_action_sequences, whole_sequences, len(whole_sequences))
 
 
 class PokerSubsets:
@@ -166,8 +163,8 @@ class PokerSubsets:
       kept[sequences] = _kept_by(action_filter, state, list(node.actions))[:, None]
     return kept
 
-  def smaller(self, kept: Bools) -> SmallerGame:
-    """Returns the game of the public nodes that kept actions lead to.
+  def smaller(self, kept: Bools) -> tuple[CompiledGame, ActionPairs]:
+    """Returns the game of the public nodes that kept actions lead to, and its pairs.
 
     The answer to a missing action is the answer to the kept action with the nearest number, restricted to kept actions.
     """
@@ -200,7 +197,7 @@ class PokerSubsets:
         pairs[index == model].append((small._sequences[model].ravel(), whole_sequences.ravel()))
     small_sequences, whole_sequences = np.hstack(pairs[True] + pairs[False])
     num_same = sum(len(sequences) for sequences, _ in pairs[True])
-    return SmallerGame(small.whole, small_sequences, whole_sequences, num_same)
+    return small.whole, ActionPairs(small_sequences, whole_sequences, num_same)
 
 
 def _without_missing_actions(

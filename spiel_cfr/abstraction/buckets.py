@@ -22,13 +22,13 @@ class Buckets:
 
   Attributes:
     labels: for each player, int64 (infosets,). The bucket of each infoset. Numbers of different players are unrelated.
-    slots: for each player, int64 (actions,). The number of each action among the actions of its bucket. Infosets of a
-      bucket may have different actions, and equivalent actions of an infoset share a slot.
+    action_labels: for each player, int64 (actions,). The number of each action among the actions of its bucket, from 0.
+      Infosets of a bucket may have different actions. Actions of one infoset with the same label are merged.
     is_lossless: bool. True if the full game has equilibria that are the same at all infosets of a bucket.
   """
 
   labels: tuple[Int64s, ...]
-  slots: tuple[Int64s, ...]
+  action_labels: tuple[Int64s, ...]
   is_lossless: bool = False
 
   @property
@@ -46,7 +46,7 @@ class Buckets:
     sources = [self if player in chosen else single for player in range(game.num_players)]
     return Buckets(
       tuple(source.labels[player] for player, source in enumerate(sources)),
-      tuple(source.slots[player] for player, source in enumerate(sources)),
+      tuple(source.action_labels[player] for player, source in enumerate(sources)),
       self.is_lossless,
     )
 
@@ -90,7 +90,7 @@ def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
       f"Buckets are a function or a mapping, not {type(buckets).__name__}."
     )
   labels = tuple(_labels(infosets, buckets) for infosets in game.infosets)
-  return Buckets(labels, identity(game).slots)
+  return Buckets(labels, identity(game).action_labels)
 
 
 def _labels(infosets: Infosets, buckets: Labels) -> Int64s:
@@ -113,7 +113,7 @@ def _labels(infosets: Infosets, buckets: Labels) -> Int64s:
     if actions != legal:
       raise errors.AbstractionError(
         f"Infostates {first!r} and {infostate!r} are in one bucket, but have the actions {actions} and {legal}. If "
-        "they are to play alike, make Buckets(labels, slots), in which slots pair their actions."
+        "they are to play alike, make Buckets(labels, action_labels), which pairs their actions."
       )
     result.append(number)
   return np.array(result, np.int64)
@@ -123,19 +123,25 @@ def _check_fit(game: CompiledGame, buckets: Buckets) -> None:
   """Checks that buckets fit a game.
 
   Raises:
-    AbstractionError: the buckets belong to another game, or infosets of a bucket have different numbers of slots.
+    AbstractionError: the buckets belong to another game, or infosets of a bucket have different numbers of labels.
   """
   sizes = [(len(infosets.infostates), len(infosets.actions)) for infosets in game.infosets]
   bucket_sizes = [
-    (len(labels), len(slots)) for labels, slots in zip(buckets.labels, buckets.slots, strict=True)
+    (len(labels), len(action_labels))
+    for labels, action_labels in zip(buckets.labels, buckets.action_labels, strict=True)
   ]
   if bucket_sizes != sizes:
     raise errors.AbstractionError(
       f"The buckets belong to another game: they have {bucket_sizes} infosets and actions, {game} has {sizes}."
     )
-  for infosets, labels, slots in zip(game.infosets, buckets.labels, buckets.slots, strict=True):
-    last_slot = np.zeros(len(labels), np.int64)
-    np.maximum.at(last_slot, np.repeat(np.arange(len(labels)), infosets.num_actions), slots)
+  for infosets, labels, action_labels in zip(
+    game.infosets, buckets.labels, buckets.action_labels, strict=True
+  ):
+    infoset_of_action = np.repeat(np.arange(len(labels)), infosets.num_actions)
+    last_label = np.zeros(len(labels), np.int64)
+    np.maximum.at(last_label, infoset_of_action, action_labels)
     _, first_infoset, bucket = np.unique(labels, return_index=True, return_inverse=True)
-    if (last_slot != last_slot[first_infoset][bucket]).any():
-      raise errors.AbstractionError("Infosets of one bucket have other numbers of slots.")
+    if (last_label != last_label[first_infoset][bucket]).any():
+      raise errors.AbstractionError(
+        "Infosets of one bucket have different numbers of action_labels."
+      )

@@ -64,7 +64,7 @@ def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int =
       label[members] = num_labels + k_means(points, size, rng)
       num_labels += size
     labels.append(label)
-  return Buckets(tuple(labels), identity(game).slots)
+  return Buckets(tuple(labels), identity(game).action_labels)
 
 
 def _groups(num_actions: Int64s, actions: Int64s, public: Int64s) -> list[Int64s]:

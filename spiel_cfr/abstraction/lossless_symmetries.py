@@ -135,8 +135,8 @@ class _Colors:
     return result
 
   def buckets(self) -> Buckets:
-    """Returns the buckets: infosets by their color, with slots in the order of the actions' colors."""
-    labels, slots = [], []
+    """Returns the buckets: infosets by their color, with labels of actions in the order of their colors."""
+    labels, action_labels = [], []
     for tree, infosets in zip(self.game.treeplexes, self.game.infosets, strict=True):
       numbers = infosets.position.astype(np.int64) + tree.first_infoset
       labels.append(number_in_order(self.infoset_color[numbers]))
@@ -145,14 +145,14 @@ class _Colors:
       color = self.color[sequences]
       by_color = np.lexsort((color, infoset_of_action))
       # True at an action whose color differs from that of the action before it at the infoset.
-      is_new_slot = np.diff(color[by_color], prepend=-1) != 0
+      is_new_label = np.diff(color[by_color], prepend=-1) != 0
       starts = range_starts(infosets.num_actions)
-      is_new_slot[starts] = False
-      rank = np.cumsum(is_new_slot)
-      slot = np.empty(len(sequences), np.int64)
-      slot[by_color] = rank - rank[starts][infoset_of_action[by_color]]
-      slots.append(slot)
-    return Buckets(tuple(labels), tuple(slots), True)
+      is_new_label[starts] = False
+      rank = np.cumsum(is_new_label)
+      label = np.empty(len(sequences), np.int64)
+      label[by_color] = rank - rank[starts][infoset_of_action[by_color]]
+      action_labels.append(label)
+    return Buckets(tuple(labels), tuple(action_labels), True)
 
 
 def _numbered(signature: Uint64s) -> Int64s:

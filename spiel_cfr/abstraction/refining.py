@@ -6,7 +6,7 @@ rule for the time at which an action is added, see docs/theory/ours_and_theirs.m
     while NashConv in the whole game > target:
       iterate in the smaller game
       if more than half of that NashConv comes from missing actions:
-        add actions, see `refined_actions`
+        add actions, see `partial_game`
         start the solver of the new game warm, or with transferred regrets
 
 The method saves memory, and rarely time; docs/refinement.md has the numbers.
@@ -21,7 +21,7 @@ from typing import Any, Literal
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.abstraction.refined_actions import RefinedActions
+from spiel_cfr.abstraction.partial_game import PartialGame
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.payoff_transfer import largest_factor
@@ -143,9 +143,9 @@ def solve_refining(
     )
   if target is None:
     target = _SHARE_OF_RANGE * (game.payoff_range[1] - game.payoff_range[0])
-  refined = RefinedActions.filtered(game, start or _first_and_last)
+  partial = PartialGame.filtered(game, start or _first_and_last)
   name = _SOLVERS[rule] if solver is None else solver
-  running = _make_solver(name, refined.small, iterations, rule)
+  running = _make_solver(name, partial.small, iterations, rule)
   history: list[Stage] = []
   best, least_nash_conv = forms.uniform(game), math.inf
   total_iterations = iterations_in_game = leaves = 0
@@ -156,9 +156,9 @@ def solve_refining(
     running.run(count)
     iterations_in_game += count
     total_iterations += count
-    small, sums = refined.small, running.average_sequence_form()
+    small, sums = partial.small, running.average_sequence_form()
     small_nash_conv = evaluate.evaluate(small, sums).nash_conv
-    probabilities = refined.to_whole(sums)
+    probabilities = partial.to_whole(sums)
     sequence_form = forms.sequence_form(game, probabilities)
     nash_conv = small_nash_conv
     if small is not game:
@@ -179,15 +179,15 @@ def solve_refining(
       best, least_nash_conv = sequence_form, nash_conv
     if least_nash_conv <= target or nash_conv <= 2 * small_nash_conv:
       continue
-    larger = refined.refined(probabilities)
+    larger = partial.extended(probabilities)
     if larger is not None:
       new_solver = _make_solver(name, larger.small, iterations, rule)
       if rule == "policy":
         new_solver.warm_start(larger.to_small(probabilities), keep_average=False)
       else:
-        _transfer_regrets(running, refined, new_solver, larger, probabilities)
-      refined, running, iterations_in_game = larger, new_solver, 0
-  return Refined(game, best, least_nash_conv, refined.small, tuple(history))
+        _transfer_regrets(running, partial, new_solver, larger, probabilities)
+      partial, running, iterations_in_game = larger, new_solver, 0
+  return Refined(game, best, least_nash_conv, partial.small, tuple(history))
 
 
 def _first_and_last(state: Any, actions: list[int]) -> list[int]:
@@ -197,23 +197,23 @@ def _first_and_last(state: Any, actions: list[int]) -> list[int]:
 
 def _transfer_regrets(
   old_solver: FullWidthSolver,
-  refined: RefinedActions,
+  partial: PartialGame,
   new_solver: FullWidthSolver,
-  larger: RefinedActions,
+  larger: PartialGame,
   probabilities: Float64s,
 ) -> None:
   """Begins a solver with the discounted regrets that an old solver would have in the new game.
 
   Args:
     old_solver: the solver of the old game.
-    refined: the old game.
+    partial: the old game.
     new_solver: the solver of the new game.
     larger: the new game, with additional actions.
     probabilities: the average policy in the whole game, in behavioral form.
   """
   count, old_regrets = old_solver.iteration, old_solver.cumulative_regrets()
   assert old_regrets is not None
-  regrets = larger.to_small(refined.whole_regrets(old_regrets, probabilities, count))
+  regrets = larger.to_small(partial.whole_regrets(old_regrets, probabilities, count))
   # A whole number of iterations, so that regrets and average belong to the same play.
   kept = max(1, int(largest_factor(larger.small, regrets, count) * count))
   average = forms.sequence_form(larger.small, larger.to_small(probabilities))

@@ -32,7 +32,7 @@ class AverageBlock(NamedTuple):
       and write it.
     sequence_form: shape (sequences,). The player's strategy. The first element, of the empty sequence, is 1.
     weight: float64 (1,). The weight of the iteration, from `Averaging.weights`.
-    parameters: float64 (numbers,). The row of the iteration in `AverageRule.parameters`.
+    parameters: float64 (numbers,). The numbers of the iteration, from `AverageRule.parameters`.
   """
 
   sums: Line

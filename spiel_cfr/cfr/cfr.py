@@ -118,11 +118,11 @@ class FullWidthSolver(FullWidthBase):
   def _iterate(self, count: int) -> None:
     """Runs iterations of CFR, usually in one call of compiled code, or of CFR-BR."""
     loop, schedule = self._runtime
-    rows = schedule.next_rows(self.state, count)
+    numbers = schedule.next_numbers(self.state, count)
     if self.opponents == "best_response":
-      advance_against_best_responses(self.compiled_game, loop, rows)
+      advance_against_best_responses(self.compiled_game, loop, numbers)
     else:
-      loop.advance(rows)
+      loop.advance(numbers)
 
   def prepare(self) -> None:
     """Compiles the kernels of an iteration and of NashConv, or loads them from disk."""

@@ -15,10 +15,10 @@ from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 
-def advance_against_best_responses(game: CompiledGame, loop: Loop, rows: Float64s) -> None:
-  """Runs iterations in which each player updates against best responses of all others; `rows` as in `Loop.advance`."""
+def advance_against_best_responses(game: CompiledGame, loop: Loop, numbers: Float64s) -> None:
+  """Runs iterations in which each player updates against best responses of all others; see `Loop.advance`."""
 
-  def iterate(number: int, last: bool) -> None:
+  def iterate(iteration: int, last: bool) -> None:
     current = loop.arrays.state.strategy.astype(np.float64)
     evaluation = evaluate.evaluate(game, loop.arrays.sequence_form(), responses=True)
     updated = current.copy()
@@ -27,7 +27,7 @@ def advance_against_best_responses(game: CompiledGame, loop: Loop, rows: Float64
       policies = evaluation.best_responses.copy()
       policies[sequences] = current[sequences]
       loop.arrays.set_strategy(policies)
-      loop.update_player(player, rows[number])
+      loop.update_player(player, numbers[iteration])
       loop.complete_arrays()
       updated[sequences] = loop.arrays.state.strategy[sequences]
     loop.arrays.set_strategy(updated)
@@ -35,4 +35,4 @@ def advance_against_best_responses(game: CompiledGame, loop: Loop, rows: Float64
 
   # Ctrl-C must not stop between the several calls of compiled code that best responses take.
   with DeferredInterrupt(whole=True):
-    whole_steps(iterate, len(rows))
+    whole_steps(iterate, len(numbers))

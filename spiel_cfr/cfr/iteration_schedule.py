@@ -24,18 +24,18 @@ _PART_BETWEEN_ADDITIONS = 32
 
 
 class IterationSchedule:
-  """Schedule of a solver's iterations, as rows of numbers that `Loop.advance` takes."""
+  """Schedule of a solver's iterations: the numbers of each, which `Loop.advance` takes."""
 
   def __init__(self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging) -> None:
     """Takes the configuration of the solver."""
     self._game, self._minimizer, self._averaging = game, minimizer, averaging
     self._weights = as_weights(averaging.weights, "weights")
     self._most_weight = float(np.finfo(game.dtype).max) / 2**20
-    # A table of parameters, and the iteration before its first row.
+    # A table of parameters, and the iteration before its first one.
     self._table, self._table_start = np.zeros((0, 0)), 0
 
-  def next_rows(self, state: FullWidthState, count: int) -> Float64s:
-    """Returns a `ScheduleRow` for each of the next `count` iterations, shape (count, columns).
+  def next_numbers(self, state: FullWidthState, count: int) -> Float64s:
+    """Returns the `IterationNumbers` of each of the next `count` iterations, shape (count, columns).
 
     Raises:
       ArgumentError: a user's minimizer or schedule returns an array of another shape, or a negative weight.
@@ -75,7 +75,7 @@ class IterationSchedule:
     first = done - self._table_start
     # The first table has no columns.
     if not self._table.shape[1] or not 0 <= first <= len(self._table) - count:
-      iterations = np.arange(1, _table_rows(done, count) + 1) + done
+      iterations = np.arange(1, _table_length(done, count) + 1) + done
       rule = self._averaging.rule
       self._table = self.minimizer_parameters(iterations)
       if rule is not None:
@@ -114,7 +114,7 @@ class IterationSchedule:
       )
 
 
-def _table_rows(done: int, count: int) -> int:
+def _table_length(done: int, count: int) -> int:
   """Returns the length of a table of parameters: `count`, or more if the solver has run for long and may go on."""
   if count == 0 or count > _MOST:
     return count

@@ -61,55 +61,55 @@ class BestResponse(NamedTuple):
     return f"<BestResponse: value {self.value:z.6g}, actions at {len(self.policy):,} infosets>"
 
 
-def expected_values(game: AnyGame, policies: open_spiel.AnyPolicy) -> Float64s:
+def expected_values(game: AnyGame, policy: open_spiel.AnyPolicy) -> Float64s:
   """Returns the expected payoff of each player if all play a policy, shape (players,).
 
   Args:
     game: the game; compile it first for several calls.
-    policies: anything that `policies.from_policy` reads.
+    policy: anything that `policies.from_policy` reads.
 
   Raises:
     PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
-  return evaluate(*_read_policy(game, policies)).expected_values
+  return evaluate(*_read_policy(game, policy)).expected_values
 
 
 @overload
 def nash_conv(
-  game: AnyGame, policies: open_spiel.AnyPolicy, return_only_nash_conv: Literal[True] = ...
+  game: AnyGame, policy: open_spiel.AnyPolicy, return_only_nash_conv: Literal[True] = ...
 ) -> float: ...
 
 
 @overload
 def nash_conv(
-  game: AnyGame, policies: open_spiel.AnyPolicy, return_only_nash_conv: bool
+  game: AnyGame, policy: open_spiel.AnyPolicy, return_only_nash_conv: bool
 ) -> float | NashConv: ...
 
 
 def nash_conv(
   game: AnyGame,
-  policies: open_spiel.AnyPolicy,
+  policy: open_spiel.AnyPolicy,
   return_only_nash_conv: bool = True,
 ) -> float | NashConv:
   """Returns NashConv: the sum over the players of the gain by a best response to the others' policies.
 
   Args:
     game: the game; compile it first for several calls.
-    policies: anything that `policies.from_policy` reads.
+    policy: anything that `policies.from_policy` reads.
     return_only_nash_conv: True to return the sum as a float, False to return a `NashConv` with the gain of each player.
 
   Raises:
     PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
-  result = evaluate(*_read_policy(game, policies))
+  result = evaluate(*_read_policy(game, policy))
   if return_only_nash_conv:
     return result.nash_conv
   return NashConv(result.nash_conv, result.best_response_values - result.expected_values)
 
 
-def exploitability(game: AnyGame, policies: open_spiel.AnyPolicy) -> float:
+def exploitability(game: AnyGame, policy: open_spiel.AnyPolicy) -> float:
   """Returns NashConv / 2: the gain of a best response to the policy, averaged over the two players.
 
   Raises:
@@ -117,12 +117,12 @@ def exploitability(game: AnyGame, policies: open_spiel.AnyPolicy) -> float:
     PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
-  compiled, sequence_form = _read_policy(game, policies)
+  compiled, sequence_form = _read_policy(game, policy)
   check_two_player_constant_sum(compiled)
   return evaluate(compiled, sequence_form).exploitability
 
 
-def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) -> BestResponse:
+def best_response(game: AnyGame, policy: open_spiel.AnyPolicy, player: int) -> BestResponse:
   """Returns a best response of `player`, and its value.
 
   Raises:
@@ -130,7 +130,7 @@ def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) ->
     PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
-  compiled, sequence_form = _read_policy(game, policies)
+  compiled, sequence_form = _read_policy(game, policy)
   player = arguments.integer(player, "player", 0, compiled.num_players - 1)
   result = evaluate(compiled, sequence_form, responses=True)
   chosen = result.best_responses[compiled.infosets[player].action_sequences] > 0
@@ -216,11 +216,11 @@ class Evaluation(Evaluated):
   best_responses: Float64s
 
 
-def _read_policy(game: AnyGame, policies: open_spiel.AnyPolicy) -> tuple[CompiledGame, Float64s]:
-  """Returns the full game, compiled, and the policies in sequence form, shape (sequences,)."""
+def _read_policy(game: AnyGame, policy: open_spiel.AnyPolicy) -> tuple[CompiledGame, Float64s]:
+  """Returns the full game, compiled, and the policy in sequence form, shape (sequences,)."""
   compiled = compile_game(game).original
   check_payoffs(compiled.name, compiled.payoff_range)
-  return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
+  return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policy))
 
 
 def evaluate(

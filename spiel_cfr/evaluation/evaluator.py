@@ -64,17 +64,17 @@ class Evaluator:
           self._normalization(number, workspace).run()
       self._evaluation(player, number, workspace, best_responses).run()
 
-    part_steps.load(0, part_steps.trunk_workspace, sequence_form, scales)
+    part_steps.load(0, part_steps.workspace_of_part_0, sequence_form, scales)
     if normalizes:
-      self._normalization(0, part_steps.trunk_workspace).run()
+      self._normalization(0, part_steps.workspace_of_part_0).run()
     values = np.zeros((len(part_steps.players), 2))
     for player in part_steps.players:
       part_steps.for_each_subtree(functools.partial(evaluate_part, player))
-      evaluate_part(player, 0, part_steps.trunk_workspace)
+      evaluate_part(player, 0, part_steps.workspace_of_part_0)
       root = parts[0].player_slice(player).start
       values[player] = (
         sum(self._expected.ravel().tolist()),
-        part_steps.trunk_workspace.utility[player][root],
+        part_steps.workspace_of_part_0.utility[player][root],
       )
     return values
 

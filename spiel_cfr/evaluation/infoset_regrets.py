@@ -39,7 +39,7 @@ class InfosetRegret(NamedTuple):
 
 
 def largest_infoset_regret(
-  game: AnyGame, policies: open_spiel.AnyPolicy, max_nodes: int = 10_000_000
+  game: AnyGame, policy: open_spiel.AnyPolicy, max_nodes: int = 10_000_000
 ) -> InfosetRegret:
   """Returns the infoset at which a player gains the most by changing its action there and nowhere else.
 
@@ -53,7 +53,7 @@ def largest_infoset_regret(
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
-    policies: anything that `policies.from_policy` reads.
+    policy: anything that `policies.from_policy` reads.
     max_nodes: the largest number of histories that the game may have.
 
   Raises:
@@ -67,7 +67,7 @@ def largest_infoset_regret(
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   if not compiled.num_infosets:
     raise errors.UnsupportedGameError(f"In {compiled} no player decides: no infoset has a regret.")
-  behavioral = open_spiel.from_policy(compiled, policies)
+  behavioral = open_spiel.from_policy(compiled, policy)
   gains, reaches = _gains_and_reaches(compiled, HistoryWalk(compiled, max_nodes), behavioral)
   counts = np.concatenate(compiled.num_actions)
   starts = np.cumsum(counts) - counts

@@ -9,9 +9,7 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import CompiledTabularPolicy, open_spiel
 
 
-def save_policy(
-  game: AnyGame, policies: open_spiel.AnyPolicy, path: str | os.PathLike[str]
-) -> None:
+def save_policy(game: AnyGame, policy: open_spiel.AnyPolicy, path: str | os.PathLike[str]) -> None:
   """Writes a policy to a JSON file.
 
   The file is an object from infostates to objects from actions to probabilities, which have all their digits. It is
@@ -19,7 +17,7 @@ def save_policy(
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
-    policies: a policy, or anything else that `policies.from_policy` reads.
+    policy: a policy, or anything else that `policies.from_policy` reads.
     path: the file to write.
 
   Raises:
@@ -29,7 +27,7 @@ def save_policy(
     OSError: the file can't be written.
   """
   compiled = compile_game(game)
-  table = open_spiel.to_dict(compiled, open_spiel.from_policy(compiled, policies))
+  table = open_spiel.to_dict(compiled, open_spiel.from_policy(compiled, policy))
   with files.replacing(path) as file:
     file.write(json.dumps(table, indent=1).encode())
 

@@ -34,17 +34,18 @@ def map_hands(
   """
   tree, merged = layout.tree, small.tree
   assert isinstance(tree, HandTree) and isinstance(merged, HandTree)
-  # For each sequence, its sequence in the merged game, and 1 as the number of copies.
-  sequences, copies = np.zeros((2, layout.roots[-1]), np.uint32)
+  # Each sequence of the whole game has the multiplicity 1, because different actions are not merged.
+  sequences, multiplicity = np.zeros((2, layout.roots[-1]), np.uint32)
   roots = layout.roots[: len(PLAYERS)]
-  sequences[roots], copies[roots] = small.roots[: len(PLAYERS)], 1
+  sequences[roots], multiplicity[roots] = small.roots[: len(PLAYERS)], 1
   for board, merged_board in enumerate(board_map.tolist()):
     for player in PLAYERS:
       for node in tree.decisions(player, board):
         here = layout.sequences(tree.node_at(board, node))
         row_starts = small.row_starts(merged.node_at(merged_board, node))
-        sequences[here], copies[here] = row_starts[:, None] + infosets[player][board], 1
-  return AbstractionMap(sequences, copies, is_exact)
+        sequences[here] = row_starts[:, None] + infosets[player][board]
+        multiplicity[here] = 1
+  return AbstractionMap(sequences, multiplicity, is_exact)
 
 
 def map_suits(layout: Layout, small: Layout) -> AbstractionMap:

@@ -22,7 +22,7 @@ infosets at once; `games.sequence_form.blocks` describes its argument, a `Block`
                      keeps the scale of steps that the minimizer has learned. It neither reads `utility` nor writes
                      `strategy` and `value`.
 
-`block.parameters` has the numbers of the iteration, a row of `RegretMinimizer.parameters`.
+`block.parameters` has the numbers of the iteration, from `RegretMinimizer.parameters`.
 """
 
 import abc
@@ -132,7 +132,7 @@ class RegretMinimizer(abc.ABC):
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns the numbers that the kernels read in each iteration, `Block.parameters`.
 
-    The first number of a row is `relative_tie(game)`; see `blocks.tolerance`.
+    The first number of each iteration is `relative_tie(game)`; see `blocks.tolerance`.
 
     Args:
       iterations: int64 (iterations,). The numbers of the iterations, from 1.

@@ -60,8 +60,8 @@ def _forgetful(game):
     names = {}
     numbers = [names.setdefault(key, len(names)) for key in keys]
     labels.append(np.array(numbers, np.int64))
-  slots = buckets.identity(game).slots
-  return spiel_cfr.abstraction.Buckets(tuple(labels), slots)
+  action_labels = buckets.identity(game).action_labels
+  return spiel_cfr.abstraction.Buckets(tuple(labels), action_labels)
 
 
 def _random_probabilities(game, seed):
@@ -237,8 +237,10 @@ def test_actions_in_another_order():
   game = spiel_cfr.compile_game("kuhn_poker")
   made = make_buckets(game, lambda name: (name[1:], name[0] == "1"))
   swapped = [[name[0] == "2"] for own in game.infostates for name in own]
-  slots = (np.arange(2) ^ swapped).reshape(2, -1)
-  small = spiel_cfr.abstraction.abstract(game, dataclasses.replace(made, slots=tuple(slots)))
+  action_labels = (np.arange(2) ^ swapped).reshape(2, -1)
+  small = spiel_cfr.abstraction.abstract(
+    game, dataclasses.replace(made, action_labels=tuple(action_labels))
+  )
   solver = spiel_cfr.CFRSolver(small)
   solver.run(10)
   mixed = solver.current_policy_dict()
@@ -280,7 +282,7 @@ def test_mappings(leduc):
 @pytest.mark.parametrize(
   ("buckets", "error", "words"),
   [
-    (lambda infostate: 0, errors.AbstractionError, "slots"),
+    (lambda infostate: 0, errors.AbstractionError, "action_labels"),
     (lambda infostate: [infostate], errors.ArgumentError, "hashable"),
     ({"no such infostate": 1}, errors.AbstractionError, "no infostate"),
     (3, errors.ArgumentError, "a function"),
@@ -291,12 +293,14 @@ def test_invalid_arguments_are_refused(leduc, buckets, error, words):
     spiel_cfr.abstraction.abstract(leduc, buckets)
 
 
-def test_slots_that_do_not_fit_are_refused(leduc):
+def test_labels_of_actions_that_do_not_fit_are_refused(leduc):
   made = make_buckets(leduc, _seen)
-  slots = [own.copy() for own in made.slots]
-  slots[1][-1] += 1
-  with pytest.raises(errors.AbstractionError, match="numbers of slots"):
-    spiel_cfr.abstraction.abstract(leduc, dataclasses.replace(made, slots=tuple(slots)))
+  action_labels = [own.copy() for own in made.action_labels]
+  action_labels[1][-1] += 1
+  with pytest.raises(errors.AbstractionError, match="numbers of action_labels"):
+    spiel_cfr.abstraction.abstract(
+      leduc, dataclasses.replace(made, action_labels=tuple(action_labels))
+    )
 
 
 def test_a_bucket_above_itself_is_refused():

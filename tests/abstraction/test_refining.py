@@ -1,6 +1,6 @@
 """Refinement during solving: certified in the whole game, and never larger than it.
 
-`test_refined_actions.py` compares gains and transferred regrets with slow walks.
+`test_partial_game.py` compares gains and transferred regrets with slow walks.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr.abstraction.refined_actions import RefinedActions
+from spiel_cfr.abstraction.partial_game import PartialGame
 from spiel_cfr.poker import bet_filters
 from spiel_cfr.policies import forms
 
@@ -68,17 +68,17 @@ def test_actions_below_public_cards_come_in():
   check(found, 0.1, {})
 
 
-def test_refined_games_continue_the_same_play():
+def test_larger_games_continue_the_same_play():
   game = spiel_cfr.poker.compile_public_game(
     poker_games.random_endgame(0, 12, pot=200, starting_stack=600).load(), bet_filters.few_bets
   )
-  made = RefinedActions.filtered(game, poker_games.check_or_pot)
+  made = PartialGame.filtered(game, poker_games.check_or_pot)
   before = spiel_cfr.CFRPlusSolver(made.small)
   before.run(5)
   policy = made.to_whole(before.average_sequence_form())
-  refined = made.refined(policy)
-  assert made.small.num_infosets < refined.small.num_infosets
-  again = refined.to_whole(forms.sequence_form(refined.small, refined.to_small(policy)))
+  larger = made.extended(policy)
+  assert made.small.num_infosets < larger.small.num_infosets
+  again = larger.to_whole(forms.sequence_form(larger.small, larger.to_small(policy)))
   played = forms.sequence_form(game, policy)
   assert np.allclose(forms.sequence_form(game, again), played, rtol=0, atol=1e-12)
 
@@ -97,7 +97,7 @@ def test_with_all_actions_it_is_the_plain_solver():
 def test_missing_actions_are_answered_as_the_nearest():
   """A raise is taken for a call while there are no raises, and answered as a check or call is."""
   game = spiel_cfr.poker.compile_public_game("leduc_poker")
-  made = RefinedActions.filtered(game, call_only)
+  made = PartialGame.filtered(game, call_only)
   sums = spiel_cfr.CFRPlusSolver(made.small).average_sequence_form()
   for tree in made.small.treeplexes:
     for sequences, _ in tree.infoset_groups():

@@ -48,10 +48,10 @@ def _matrix_gradient(record):
 class _Matrix(Payoff):
   form = "matrix"
 
-  def __init__(self, payoffs, placements):
+  def __init__(self, payoffs, treeplexes, infosets):
     super().__init__((payoffs, np.ascontiguousarray(-payoffs.T)))
-    self._roots = [place.treeplex.root for place in placements]
-    self._sequences = [place.sequences[1:] for place in placements]
+    self._roots = [tree.root for tree in treeplexes]
+    self._sequences = [of_player.action_sequences for of_player in infosets]
 
   def gradient_step(self, player, sequence_form, utility):
     own, others = self._sequences[player], self._sequences[1 - player]
@@ -72,7 +72,6 @@ class MatrixGame(CompiledGame):
   def __init__(self, payoffs):
     no_parents = [np.zeros(1, np.int64)] * 2
     placements = build_treeplexes(no_parents, [np.array([count]) for count in payoffs.shape])
-    self._payoff = _Matrix(payoffs, placements)
     self._infosets = tuple(
       Infosets(
         [f"player {player}"],
@@ -83,6 +82,8 @@ class MatrixGame(CompiledGame):
       )
       for player, (count, place) in enumerate(zip(payoffs.shape, placements, strict=True))
     )
+    treeplexes = tuple(place.treeplex for place in placements)
+    self._payoff = _Matrix(payoffs, treeplexes, self._infosets)
     self._digest = hashlib.sha256(payoffs.tobytes()).hexdigest()
     most = float(np.abs(payoffs).max())
     num_terminals = payoffs.size
@@ -95,7 +96,7 @@ class MatrixGame(CompiledGame):
       num_terminals=num_terminals,
       open_spiel_version=None,
     )
-    super().__init__(facts, tuple(place.treeplex for place in placements))
+    super().__init__(facts, treeplexes)
 
   payoff = property(lambda self: self._payoff)
   infosets = property(lambda self: self._infosets)
@@ -124,6 +125,34 @@ def test_solvers_take_a_form_of_a_user():
     assert np.allclose(found.average_sequence_form(), expected.average_sequence_form(), atol=1e-9)
   assert spiel_cfr.solve_lp(game).value == pytest.approx(spiel_cfr.solve_lp(listed).value)
   assert spiel_cfr.solve(game, exploitability=1e-6).exploitability < 1e-6
+
+
+def test_a_listed_game_takes_a_form_of_payoffs_of_a_user(tmp_path):
+  _, listed = _pair()
+  payoffs = np.random.default_rng(0).normal(size=(3, 5))
+  game = listed.with_payoff(_Matrix(payoffs, listed.treeplexes, listed.infosets))
+  assert game.digest != listed.digest
+  assert game.decisions.payoff.form == "matrix"
+  found, expected = spiel_cfr.CFRPlusSolver(game), spiel_cfr.CFRPlusSolver(listed)
+  found.run(50)
+  expected.run(50)
+  assert np.allclose(found.average_sequence_form(), expected.average_sequence_form(), atol=1e-9)
+  assert spiel_cfr.nash_conv(listed, found) == pytest.approx(expected.nash_conv(), abs=1e-9)
+  assert spiel_cfr.solve_lp(game).value == pytest.approx(spiel_cfr.solve_lp(listed).value)
+  with pytest.raises(errors.UnsupportedGameError, match="form 'matrix'"):
+    game.save(tmp_path / "game.npz")
+
+
+def test_iterations_with_payoffs_of_a_user_visit_infosets_of_one_action():
+  """Leaves of a user's payoffs are not moved to the sequences above forced moves."""
+  payoffs = np.random.default_rng(0).normal(size=(3, 1))
+  rows, columns = np.indices(payoffs.shape).reshape(2, -1)
+  listed = game_from_arrays([[0], [0]], [[3], [1]], [1 + rows, 1 + columns], payoffs.ravel())
+  game = listed.with_payoff(_Matrix(payoffs, listed.treeplexes, listed.infosets))
+  solver = spiel_cfr.CFRPlusSolver(game)
+  solver.run(50)
+  assert solver.average_policy_dict()["0:0"][int(payoffs.argmax())] > 0.9
+  assert game.decisions.payoff.form == "matrix"
 
 
 def test_what_a_form_does_not_have_is_refused():

@@ -138,15 +138,15 @@ FAULTS = (
   Fault(
     "the average takes the strategy after the update",
     _PASSES,
-    "full(weight_before) * load(sequence_form, row) + full(weight_after) * played",
+    "full(weight_before) * load(sequence_form, at) + full(weight_after) * played",
     "full(weight_before) * played + full(weight_after) * played",
     _OPEN_SPIEL,
   ),
   Fault(
     "the average takes the other strategy in float32",
     _PASSES,
-    "added = before * sequence_form[row + i] + after * updated",
-    "added = before * updated + after * sequence_form[row + i]",
+    "added = before * sequence_form[at + i] + after * updated",
+    "added = before * updated + after * sequence_form[at + i]",
     ("poker/test_float32.py",),
   ),
   Fault(

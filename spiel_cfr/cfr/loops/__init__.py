@@ -4,7 +4,7 @@ import functools
 
 from spiel_cfr import errors
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.loops.arrays import ScheduleRow
+from spiel_cfr.cfr.loops.arrays import IterationNumbers
 from spiel_cfr.cfr.loops.loop import Loop, Players, WholeGameLoop
 from spiel_cfr.cfr.loops.partitioned_loop import PartitionedLoop
 from spiel_cfr.cfr.loops.sharded_subtrees import ShardedSubtrees
@@ -14,7 +14,7 @@ from spiel_cfr.games.compiled.trunk_and_subtrees import undivided
 from spiel_cfr.games.sequence_form.shared_infosets import spans_depths
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
-__all__ = ["FullWidthState", "Loop", "ScheduleRow", "make_loop"]
+__all__ = ["FullWidthState", "IterationNumbers", "Loop", "make_loop"]
 
 
 def make_loop(

@@ -5,8 +5,7 @@ Parts are numbered as in `Partition.parts`. Part 0 is the whole game or the trun
 
 A *line* is one array of a minimizer's state: a number for each sequence (`action_lines`, such as the regrets) or for
 each infoset (`infoset_lines`). The state of a part is contiguous, all lines of its columns one after the other. In a
-game of one part this is an ordinary matrix of shape (lines, sequences). A *row* of a treeplex is something else: the
-sequences of one action in a group.
+game of one part this is an ordinary matrix of shape (lines, sequences).
 """
 
 import functools
@@ -31,14 +30,14 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 WEIGHT, TAPER_FACTOR, FIRST_PARAMETER = range(3)
 
 
-class ScheduleRow:
-  """The row of the `IterationSchedule` for the current iteration.
+class IterationNumbers:
+  """The numbers of the `IterationSchedule` for the current iteration.
 
-  The loop copies a row into `numbers` before each iteration. The steps of the iteration have views of it, the following
+  The loop copies them into `joined` before each iteration. The steps of the iteration have views of it, the following
   three arrays, in their records.
 
   Attributes:
-    numbers: float64 (columns,). The whole row: the following three arrays, one after the other.
+    joined: float64 (columns,). All numbers: the following three arrays, one after the other.
     weight: float64 (1,). The averaging weight of the iteration.
     taper_factor: float64 (1,). The factor by which `FullWidthState.cumulative` is added to `tapered` after the
       iteration; 0 for no addition.
@@ -46,15 +45,15 @@ class ScheduleRow:
   """
 
   def __init__(self, length: int) -> None:
-    """Allocates a row of this length, filled with 0."""
-    self.numbers = aligned_zeros(length)
-    self.weight = self.numbers[WEIGHT : WEIGHT + 1]
-    self.taper_factor = self.numbers[TAPER_FACTOR : TAPER_FACTOR + 1]
-    self.parameters = self.numbers[FIRST_PARAMETER:]
+    """Allocates this many numbers, filled with 0."""
+    self.joined = aligned_zeros(length)
+    self.weight = self.joined[WEIGHT : WEIGHT + 1]
+    self.taper_factor = self.joined[TAPER_FACTOR : TAPER_FACTOR + 1]
+    self.parameters = self.joined[FIRST_PARAMETER:]
 
 
 class SolverArrays:
-  """The state of a solver, workspaces for reach probabilities and utilities, and the current row of the schedule.
+  """The state of a solver, workspaces for reach probabilities and utilities, and the numbers of the current iteration.
 
   Attributes:
     game: the game.
@@ -62,7 +61,7 @@ class SolverArrays:
     parts: list of `Part`. The parts of the game, as in `partition`.
     state: `FullWidthState`. The state of the solver.
     part_steps: the steps of visits to the parts, and their workspaces, with reach probabilities and utilities.
-    schedule_row: the weights and parameters of the current iteration.
+    iteration_numbers: the weights and parameters of the current iteration.
     deferred_weights: float64 (players,). The weight with which each player's current strategy will be added to the
       averages of subtrees at the next visit; 0 if it has been added. See `partitioned_loop`.
     locked: two arrays (locked sequences,). The locked sequences, and their probabilities.
@@ -79,7 +78,7 @@ class SolverArrays:
     # `predict` may be a property. It is read once, since the workspace depends on it.
     self.predict = minimizer.predict
     self.part_steps = PartSteps(partition, predicts=self.predict is not None, dtype=game.dtype)
-    self.schedule_row = ScheduleRow(FIRST_PARAMETER)
+    self.iteration_numbers = IterationNumbers(FIRST_PARAMETER)
     self.deferred_weights = np.zeros(game.num_players)
     self.lock(np.zeros(0, np.int64))
 
@@ -122,7 +121,7 @@ class SolverArrays:
 
     The list is empty if the player has no locked sequences there.
     """
-    part, (sequences, probabilities) = self.parts[visit.number], self.locked
+    part, (sequences, probabilities) = self.parts[visit.part], self.locked
     in_part = sequences - part.sequences[visit.player].start
     own = self.player_slice(visit)
     end = min(own.stop, part.own_length(visit.player))
@@ -201,7 +200,7 @@ class SolverArrays:
 
   def root_values(self) -> list[float]:
     """Returns the value of each player's empty sequence in its last update."""
-    utility, part = self.part_steps.trunk_workspace.utility, self.parts[0]
+    utility, part = self.part_steps.workspace_of_part_0.utility, self.parts[0]
     return [
       utility[player].item(part.player_slice(player).start) for player in self.part_steps.players
     ]
@@ -217,34 +216,34 @@ class SolverArrays:
 
   def tree(self, visit: Visit) -> Tree:
     """Returns a player's infosets in a part, without those that iterations leave out."""
-    return self.parts[visit.number].trees[visit.player]
+    return self.parts[visit.part].trees[visit.player]
 
   def player_slice(self, visit: Visit) -> slice:
     """Returns the slice of a player's sequences in its arrays of a part."""
-    return self.parts[visit.number].player_slice(visit.player)
+    return self.parts[visit.part].player_slice(visit.player)
 
   def strategy(self, visit: Visit) -> AnyFloats:
     """Returns the strategy in a part, a view of shape (sequences,).
 
     In a game of one part, the players share the array: the view has the sequences of all players.
     """
-    return self.state.strategy[self.parts[visit.number].sequences[visit.player]]
+    return self.state.strategy[self.parts[visit.part].sequences[visit.player]]
 
   def cumulative(self, visit: Visit) -> AnyFloats:
     """Returns the cumulative strategy in a part, a view of shape (sequences,).
 
     In a game of one part, the view has the sequences of all players.
     """
-    return self.state.cumulative[self.parts[visit.number].sequences[visit.player]]
+    return self.state.cumulative[self.parts[visit.part].sequences[visit.player]]
 
   def scale(self, visit: Visit) -> Uint16s:
     """Returns `Block.scale` of a player's infosets in a part, a view with padding."""
-    infosets = self.parts[visit.number].infosets[visit.player]
+    infosets = self.parts[visit.part].infosets[visit.player]
     return self.game.scale[infosets.start : infosets.stop + MOST_LANES]
 
   def action_state(self, visit: Visit) -> AnyFloats:
     """Returns `FullWidthState.action_state` of a player in a part, a view of shape (lines, sequences)."""
-    sequences = self.parts[visit.number].sequences[visit.player]
+    sequences = self.parts[visit.part].sequences[visit.player]
     return contiguous_lines(self.state.action_state, self._minimizer.action_lines, sequences)
 
   def infoset_state(self, visit: Visit) -> AnyFloats:
@@ -254,18 +253,18 @@ class SolverArrays:
     """
     if len(self.parts) == 1:
       return self.state.infoset_state
-    infosets = self.parts[visit.number].infosets[visit.player]
+    infosets = self.parts[visit.part].infosets[visit.player]
     return contiguous_lines(self.state.infoset_state, self._minimizer.infoset_lines, infosets)
 
   def action_state_parts(self) -> Iterator[tuple[slice, AnyFloats]]:
     """Yields a slice of sequences and its `action_state`, a view of shape (lines, sequences), for each array."""
     for visit in self._visits_of_arrays():
-      yield self.parts[visit.number].sequences[visit.player], self.action_state(visit)
+      yield self.parts[visit.part].sequences[visit.player], self.action_state(visit)
 
   def infoset_state_parts(self) -> Iterator[tuple[slice, Float64s]]:
     """Yields a slice of infosets and its `infoset_state`, a view of shape (lines, infosets), for each array."""
     for visit in self._visits_of_arrays():
-      infosets = self.parts[visit.number].infosets[visit.player]
+      infosets = self.parts[visit.part].infosets[visit.player]
       yield infosets, self.infoset_state(visit)[:, : infosets.stop - infosets.start]
 
   def _visits_of_arrays(self) -> Iterator[Visit]:

@@ -36,7 +36,7 @@ def add_weight(record: AddWeight) -> None:
 
 
 class AddToTapered(NamedTuple):
-  """The arguments of `add_to_tapered`: arrays of `FullWidthState` and, for `taper_factor`, of `ScheduleRow`."""
+  """The arguments of `add_to_tapered`: arrays of `FullWidthState` and, for `taper_factor`, of `IterationNumbers`."""
 
   tapered: Line
   cumulative: Line
@@ -80,7 +80,7 @@ def averaging_pass(
 
 def weight_sum_step(arrays: SolverArrays, player: int) -> Step:
   """Returns the step that adds an iteration's averaging weight to the sum of a player's weights."""
-  record = AddWeight(arrays.weight_sum(player), arrays.schedule_row.weight)
+  record = AddWeight(arrays.weight_sum(player), arrays.iteration_numbers.weight)
   return add_weight.on(record, arrays.game.dtype)
 
 
@@ -90,29 +90,29 @@ def taper_steps(arrays: SolverArrays) -> list[Step]:
   if not len(state.tapered):
     return []
   record = AddToTapered(
-    state.tapered, state.cumulative, arrays.schedule_row.taper_factor, state.counts
+    state.tapered, state.cumulative, arrays.iteration_numbers.taper_factor, state.counts
   )
   return [add_to_tapered.on(record, arrays.game.dtype)]
 
 
 def rule_step(arrays: SolverArrays, visit: Visit, rule: AverageRule) -> Step:
   """Returns the step in which a user's rule updates a player's average in a whole game."""
-  own, state, row = arrays.player_slice(visit), arrays.state, arrays.schedule_row
+  own, state, numbers = arrays.player_slice(visit), arrays.state, arrays.iteration_numbers
   # The rule's parameters come after those of the minimizer.
   num_of_rule = rule.parameters(np.ones(1, np.int64), arrays.game).shape[1]
-  of_rule = row.parameters[len(row.parameters) - num_of_rule :]
+  of_rule = numbers.parameters[len(numbers.parameters) - num_of_rule :]
   record = AverageBlock(
     sums=state.cumulative[own],
     memory=contiguous_lines(state.memory, rule.memory_lines, own),
     sequence_form=visit.sequence_form[own],
-    weight=row.weight,
+    weight=numbers.weight,
     parameters=of_rule,
   )
   trial = AverageBlock(
     sums=np.zeros(MOST_LANES, state.cumulative.dtype),
     memory=np.zeros((rule.memory_lines, MOST_LANES), state.cumulative.dtype),
     sequence_form=np.ones(MOST_LANES, state.cumulative.dtype),
-    weight=row.weight.copy(),
+    weight=numbers.weight.copy(),
     parameters=of_rule.copy(),
   )
   rule.add.try_on(

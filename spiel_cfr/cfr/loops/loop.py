@@ -24,7 +24,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.steps import Chain, Step, StepKernel
 from spiel_cfr.cfr.averaging import Averaging, counts_after
-from spiel_cfr.cfr.loops.arrays import ScheduleRow, SolverArrays
+from spiel_cfr.cfr.loops.arrays import IterationNumbers, SolverArrays
 from spiel_cfr.cfr.loops.averaging_steps import (
   averaging_pass,
   rule_step,
@@ -84,11 +84,12 @@ class Loop(abc.ABC):
     )
 
   @abc.abstractmethod
-  def advance(self, rows: Float64s) -> None:
+  def advance(self, numbers: Float64s) -> None:
     """Runs iterations, and counts them in the state.
 
     Args:
-      rows: float64 (iterations, columns). The `ScheduleRow` of each iteration. Without rows, steps are only compiled.
+      numbers: float64 (iterations, columns). The `IterationNumbers` of each iteration. Without iterations, steps are
+        only compiled.
     """
 
   def update_chain(self, players: Players) -> Chain:
@@ -99,7 +100,7 @@ class Loop(abc.ABC):
     if players in self._chains:
       return self._chains[players]
     part_steps = self.arrays.part_steps
-    visits = [Visit(0, player, part_steps.trunk_workspace) for player in players]
+    visits = [Visit(0, player, part_steps.workspace_of_part_0) for player in players]
     steps = [part_steps.gradient(visit) for visit in visits]
     for visit in visits:
       steps += [*self.minimizer_steps(visit), *self._averaging_steps(visit)]
@@ -123,7 +124,7 @@ class Loop(abc.ABC):
   def _backward_step(self, visit: Visit, kernel: StepKernel, *, predicts: bool) -> Step:
     """Returns the backward pass of a block kernel over utilities; if `predicts`, over predicted utilities."""
     utility = visit.prediction if predicts else visit.utility
-    game, parameters = self._game, self.arrays.schedule_row.parameters
+    game, parameters = self._game, self.arrays.iteration_numbers.parameters
     arguments = self.backward_arguments(visit, kernel, utility, parameters)
     if game.shared_infosets is None:
       return backward_pass.on(arguments, game.dtype)
@@ -161,24 +162,24 @@ class Loop(abc.ABC):
     arrays, averaging = self.arrays, self._averaging
     after = counts_after(averaging, visit.player, self._updates)
     if averaging.rule is None:
-      forward = averaging_pass(arrays, visit, arrays.schedule_row.weight, after)
+      forward = averaging_pass(arrays, visit, arrays.iteration_numbers.weight, after)
       return [forward, weight_sum_step(arrays, visit.player)]
     forward_steps = arrays.part_steps.reach(visit, arrays.strategy(visit))
     average = rule_step(arrays, visit, averaging.rule)
     return [*forward_steps, average] if after else [average, *forward_steps]
 
-  def set_schedule_row(self, row: Float64s) -> None:
+  def set_iteration_numbers(self, numbers: Float64s) -> None:
     """Writes the weight and the parameters of the current iteration."""
     arrays = self.arrays
-    if len(row) != len(arrays.schedule_row.numbers):
-      # Steps have addresses in the old row.
+    if len(numbers) != len(arrays.iteration_numbers.joined):
+      # Steps have addresses in the old numbers.
       self._chains.clear()
-      arrays.schedule_row = ScheduleRow(len(row))
-    arrays.schedule_row.numbers[:] = row
+      arrays.iteration_numbers = IterationNumbers(len(numbers))
+    arrays.iteration_numbers.joined[:] = numbers
 
   @abc.abstractmethod
-  def update_player(self, player: int, row: Float64s) -> None:
-    """Updates one player, as a part of an iteration with this `ScheduleRow`. Call `end_iteration` after all players."""
+  def update_player(self, player: int, numbers: Float64s) -> None:
+    """Updates one player, as a part of an iteration with these numbers. Call `end_iteration` after all players."""
 
   def end_iteration(self) -> None:
     """Ends an iteration: adds to the tapered sums if that is due, and counts the iteration."""
@@ -199,17 +200,17 @@ class Loop(abc.ABC):
 class WholeGameLoop(Loop):
   """Iterations in a game of one part."""
 
-  def advance(self, rows: Float64s) -> None:
-    self.set_schedule_row(rows[0] if len(rows) else np.zeros(rows.shape[1]))
+  def advance(self, numbers: Float64s) -> None:
+    self.set_iteration_numbers(numbers[0] if len(numbers) else np.zeros(numbers.shape[1]))
     if _ITERATION not in self._chains:
       steps = [step for players in self._updates for step in self.update_chain(players).steps]
       self._chains[_ITERATION] = Chain([*steps, *taper_steps(self.arrays)])
-    iteration, row = self._chains[_ITERATION], self.arrays.schedule_row
-    iteration.repeat(rows, row.numbers, self.arrays.state.counts)
+    current = self.arrays.iteration_numbers.joined
+    self._chains[_ITERATION].repeat(numbers, current, self.arrays.state.counts)
     self._forced_moves.run()
 
-  def update_player(self, player: int, row: Float64s) -> None:
-    self.set_schedule_row(row)
+  def update_player(self, player: int, numbers: Float64s) -> None:
+    self.set_iteration_numbers(numbers)
     self.update_chain((player,)).run()
 
   def complete_arrays(self) -> None:

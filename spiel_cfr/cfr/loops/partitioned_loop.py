@@ -77,27 +77,27 @@ class PartitionedLoop(Loop):
     )
     self._subtrees = subtrees(self.arrays, self.subtree_chain)
 
-  def advance(self, rows: Float64s) -> None:
-    if not len(rows):
-      self.set_schedule_row(np.zeros(rows.shape[1]))
+  def advance(self, numbers: Float64s) -> None:
+    if not len(numbers):
+      self.set_iteration_numbers(np.zeros(numbers.shape[1]))
       self._compile()
       return
     deferred = self.arrays.deferred_weights
     # Shape (iterations, players): the weights of each player's strategy before its update, and after it.
-    before = rows[:, WEIGHT, None] * ~self._counts_after
-    after = rows[:, WEIGHT, None] * self._counts_after
+    before = numbers[:, WEIGHT, None] * ~self._counts_after
+    after = numbers[:, WEIGHT, None] * self._counts_after
     deferred[:] = before[0]
 
-    def iterate(number: int, last: bool) -> None:
-      self.set_schedule_row(rows[number])
-      tapers = self.arrays.schedule_row.taper_factor[0] != 0.0
+    def iterate(iteration: int, last: bool) -> None:
+      self.set_iteration_numbers(numbers[iteration])
+      tapers = self.arrays.iteration_numbers.taper_factor[0] != 0.0
       # Callers and tapered sums read the averages, so that nothing may stay deferred.
       completes = last or tapers
-      before_next = np.zeros_like(deferred) if last else before[number + 1]
+      before_next = np.zeros_like(deferred) if last else before[iteration + 1]
       for players in self._updates:
         self._update(players)
         updated = list(players)
-        deferred[updated] = after[number, updated]
+        deferred[updated] = after[iteration, updated]
         if not completes:
           deferred[updated] += before_next[updated]
       if completes:
@@ -107,7 +107,7 @@ class PartitionedLoop(Loop):
         self._subtrees.fetch_to_read()
       self.end_iteration()
 
-    whole_steps(iterate, len(rows))
+    whole_steps(iterate, len(numbers))
     self._subtrees.check()
 
   def _compile(self) -> None:
@@ -131,12 +131,12 @@ class PartitionedLoop(Loop):
       self._subtrees.visit(())
       self.arrays.deferred_weights[:] = 0.0
 
-  def update_player(self, player: int, row: Float64s) -> None:
-    self.set_schedule_row(row)
+  def update_player(self, player: int, numbers: Float64s) -> None:
+    self.set_iteration_numbers(numbers)
     after = self._counts_after[player]
-    self.arrays.deferred_weights[player] = row[WEIGHT] * (not after)
+    self.arrays.deferred_weights[player] = numbers[WEIGHT] * (not after)
     self._update((player,))
-    self.arrays.deferred_weights[player] = row[WEIGHT] * after
+    self.arrays.deferred_weights[player] = numbers[WEIGHT] * after
     self._complete_averages()
     self._subtrees.check()
 

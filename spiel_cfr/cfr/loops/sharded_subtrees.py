@@ -37,12 +37,12 @@ class _Request(NamedTuple):
 
   Attributes:
     players: the players that update.
-    schedule_row: `ScheduleRow.numbers` of the iteration.
+    iteration_numbers: `IterationNumbers.joined` of the iteration.
     inputs: copies of the arrays of `_inputs`.
   """
 
   players: Players
-  schedule_row: Float64s
+  iteration_numbers: Float64s
   inputs: list[AnyFloats]
 
 
@@ -90,7 +90,7 @@ class ShardedSubtrees(Subtrees):
   def visit(self, players: Players) -> None:
     arrays = self._arrays
     inputs = [array.copy() for array in _inputs(arrays)]
-    self._requests.append(_Request(players, arrays.schedule_row.numbers.copy(), inputs))
+    self._requests.append(_Request(players, arrays.iteration_numbers.joined.copy(), inputs))
     self._last_visit += 1
     answers = self._ask(self._requests[-1:], barrier=len(self._requests) >= _BETWEEN_BARRIERS)
     for subtrees, (passed_up, _) in answers.items():
@@ -226,8 +226,8 @@ def _serve(
     return None
   # The arrays change from here on. If an exception interrupts the visits, the shard counts as without arrays.
   last_visits.pop(subtrees, None)
-  for players, schedule_row, inputs in visits:
-    loop.set_schedule_row(schedule_row)
+  for players, iteration_numbers, inputs in visits:
+    loop.set_iteration_numbers(iteration_numbers)
     _write(_inputs(solver_arrays), inputs)
     for number in subtrees:
       loop.subtree_chain(number, solver_arrays.part_steps.subtree_workspaces[0], players).run()
@@ -241,7 +241,7 @@ def _inputs(arrays: SolverArrays) -> list[AnyFloats]:
   part_steps = arrays.part_steps
   return [
     arrays.deferred_weights,
-    *part_steps.trunk_workspace.sequence_form,
+    *part_steps.workspace_of_part_0.sequence_form,
     *map(arrays.weight_sum, part_steps.players),
   ]
 

@@ -13,33 +13,35 @@ from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets
 class AbstractionMap:
   """The map from the sequences of the original game to those of the abstraction.
 
-  If x is a sequence form of the abstraction, x(sequences[s]) / copies[s] is that of the original game.
+  If x is a sequence form of the abstraction, x(sequences[s]) / multiplicity[s] is that of the original game.
 
   Attributes:
     sequences: uint32 (sequences of the original game,). The abstraction's sequence that represents each original
       sequence; 0 at padding.
-    copies: uint32 (sequences of the original game,). The number of actions at the same infoset that one action of the
-      abstraction represents, and that share its probability equally; 0 at padding.
+    multiplicity: uint32 (sequences of the original game,). The number of merged actions of each sequence: the product,
+      over its actions, of the number of actions at the infoset that one action of the abstraction represents. They
+      share its probability equally. 0 at padding.
     is_exact: bool. Whether equilibria of the abstraction are equilibria of the original game.
     shared_infosets: SharedInfosets. The abstraction's infosets that share strategies and regrets; None if it has
       perfect recall.
   """
 
   sequences: Uint32s
-  copies: Uint32s
+  multiplicity: Uint32s
   is_exact: bool
   shared_infosets: SharedInfosets | None = None
 
   def to_original(self, sequence_form: Float64s) -> Float64s:
     """Divides the probability of each sequence equally among the original sequences that it represents."""
     result = np.zeros(len(self.sequences))
-    np.divide(sequence_form[self.sequences], self.copies, out=result, where=self.copies > 0)
+    is_used = self.multiplicity > 0
+    np.divide(sequence_form[self.sequences], self.multiplicity, out=result, where=is_used)
     return result
 
   def digest(self, original: str) -> str:
     """Returns the digest of the abstraction, given that of the original game."""
     digest = hashlib.sha256(original.encode())
-    for array in (self.sequences, self.copies, *(self.shared_infosets or ())):
+    for array in (self.sequences, self.multiplicity, *(self.shared_infosets or ())):
       digest.update(array.tobytes())
     return digest.hexdigest()
 

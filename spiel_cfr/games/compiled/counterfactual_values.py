@@ -52,7 +52,7 @@ def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
   for number, part in enumerate(parts):
     part_steps.load(
       number,
-      part_steps.subtree_workspaces[0] if number else part_steps.trunk_workspace,
+      part_steps.subtree_workspaces[0] if number else part_steps.workspace_of_part_0,
       sequence_form,
     )
     for visit in part_steps.visits(number):

@@ -22,6 +22,7 @@ from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
 from spiel_cfr.games.payoffs.build_payoff import ListedPayoff, build_payoff
+from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.payoffs.private_types import group_public_states
 from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex, build_treeplexes
 
@@ -65,7 +66,7 @@ class EnumeratedGame(CompiledGame):
     facts: GameFacts,
     treeplexes: tuple[Treeplex, ...],
     infosets: tuple[Infosets, ...],
-    payoff: ListedPayoff,
+    payoff: Payoff,
     *,
     view: GameView | None = None,
     original: CompiledGame | None = None,
@@ -94,7 +95,7 @@ class EnumeratedGame(CompiledGame):
     return without_lost_view(super().__getstate__())
 
   @property
-  def payoff(self) -> ListedPayoff:
+  def payoff(self) -> Payoff:
     return self._payoff
 
   @property
@@ -103,9 +104,11 @@ class EnumeratedGame(CompiledGame):
 
   @functools.cached_property
   def decisions(self) -> Decisions:
-    """All infosets with more than one action; in a game with shared infosets, all infosets."""
+    """All infosets with more than one action; with shared infosets or a user's form of payoffs, all infosets."""
     every = self.every_infoset
-    return every if self.shared_infosets else without_forced_moves(every, self.treeplexes)
+    if self.shared_infosets or not isinstance(self.payoff, ListedPayoff):
+      return every
+    return without_forced_moves(every, self.treeplexes)
 
   @property
   def size(self) -> str:
@@ -114,8 +117,10 @@ class EnumeratedGame(CompiledGame):
     states = f"{self.num_states:,} states, " if self.open_spiel_version else ""
     return f"{states}{super().size}, {self.num_leaves:,} leaves"
 
-  def with_payoff(self, payoff: ListedPayoff, **other: Any) -> "EnumeratedGame":
+  def with_payoff(self, payoff: Payoff, **other: Any) -> "EnumeratedGame":
     """Returns the game with other payoffs, and with other attributes that depend on them, such as `payoff_range`.
+
+    The payoffs may have a form of your own; such a game can't be saved.
 
     Raises:
       UnsupportedGameError: the game is an abstraction.
@@ -132,6 +137,11 @@ class EnumeratedGame(CompiledGame):
     if self._original is not None:
       raise errors.UnsupportedGameError(
         "An abstraction is not saved: save its original game and the buckets, and call abstract again."
+      )
+    if not isinstance(self.payoff, ListedPayoff):
+      raise errors.UnsupportedGameError(
+        f"{self} can't be saved: files have no payoffs of the form {self.payoff.form!r}. Save the game as it was "
+        "before with_payoff, and call it again."
       )
     files.write(path, KIND, FORMAT, *self._contents)
 

@@ -32,9 +32,12 @@ _NO_GROUPS = np.zeros((0, COLUMNS), np.uint64)
 class Part:
   """A part of a game that a solver visits at once: the whole game, its trunk, or a subtree.
 
-  Each player has its own arrays in a visit. Arrays of a subtree begin with the sequences of the subtree. The sequences
-  of the trunk directly above its infosets and terminals come after them. If the part is the whole game, all players
-  share one array, and sequences are numbered as in the game.
+  In a visit, each player has its own arrays. In a subtree, a player's arrays also have the sequences of the trunk that
+  lead into the subtree, those directly above its infosets and terminals:
+
+      subtree       [own sequences ... | sequences of the trunk above]
+      trunk         [own sequences ...]
+      whole game    [sequences of player 0 ... | of player 1 ... | ...], one array that all players share
 
   Attributes:
     sequences: for each player, slice. The part's sequences, in the numbering of the game.
@@ -194,12 +197,12 @@ class Visit(NamedTuple):
   """A player's visit to a part, in a workspace.
 
   Attributes:
-    number: int. The part's index in `Partition.parts`; 0 is the trunk.
+    part: int. The part's index in `Partition.parts`; 0 is the trunk or the whole game.
     player: int. The player.
     workspace: PartWorkspace. The arrays that the visit reads and writes.
   """
 
-  number: int
+  part: int
   player: int
   workspace: PartWorkspace
 
@@ -226,7 +229,7 @@ class PartSteps:
 
   Attributes:
     parts: list of `Part`. The parts of the game, the trunk first.
-    trunk_workspace: `PartWorkspace`. The workspace of part 0: the trunk, or the whole game.
+    workspace_of_part_0: `PartWorkspace`. The workspace of part 0: the trunk, or the whole game.
     subtree_workspaces: list of `PartWorkspace`. One for each thread that visits subtrees.
   """
 
@@ -236,7 +239,7 @@ class PartSteps:
     """Allocates workspaces, with room for predicted utilities if `predicts`."""
     self.parts, self._dtype = partition.parts, np.dtype(dtype)
     self.players = range(len(self.parts[0].sequences))
-    self.trunk_workspace = PartWorkspace(self.parts[:1], predicts, dtype)
+    self.workspace_of_part_0 = PartWorkspace(self.parts[:1], predicts, dtype)
     subtrees = self.parts[1:]
     self.subtree_workspaces = [
       PartWorkspace(subtrees, predicts, dtype)
@@ -272,24 +275,24 @@ class PartSteps:
 
   def visits(self, number: int) -> list[Visit]:
     """Returns the visits of all players to a part, in the first workspace."""
-    workspace = self.subtree_workspaces[0] if number else self.trunk_workspace
+    workspace = self.subtree_workspaces[0] if number else self.workspace_of_part_0
     return [Visit(number, player, workspace) for player in self.players]
 
   def enter(self, visit: Visit) -> list[Step]:
     """Returns the steps that copy the trunk's reach probabilities to a subtree. At the trunk, sets the root to 1."""
     number, player, _ = visit
     part = self.parts[number]
-    if not number:
+    if number == 0:
       visit.sequence_form[part.player_slice(player).start] = 1.0
       return []
     trunk_sequences = part.trunk_sequences[player].astype(np.uint32)
     target = visit.sequence_form[part.own_length(player) :]
-    selection = Selection(self.trunk_workspace.sequence_form[player], trunk_sequences, target)
+    selection = Selection(self.workspace_of_part_0.sequence_form[player], trunk_sequences, target)
     return [gather_line.on(selection, self._dtype)]
 
   def reach(self, visit: Visit, strategy: AnyFloats, tree: Tree | None = None) -> list[Step]:
     """Returns the steps that compute a player's reach probabilities in a part from its strategy there."""
-    tree = tree or self.parts[visit.number].trees[visit.player]
+    tree = tree or self.parts[visit.part].trees[visit.player]
     scratch = visit.workspace.scratch
     return [*self.enter(visit), reach(tree, strategy, visit.sequence_form, scratch)]
 
@@ -321,12 +324,12 @@ class PartSteps:
           dtype=np.float64,
         )
       if number:
-        trunk_reach = self.trunk_workspace.sequence_form[player]
+        trunk_reach = self.workspace_of_part_0.sequence_form[player]
         reach[length : target.stop] = trunk_reach[part.trunk_sequences[player]]
 
   def gradient(self, visit: Visit) -> Step:
     """Returns the step that computes a player's gradient in a part."""
-    payoff = self.parts[visit.number].payoff
+    payoff = self.parts[visit.part].payoff
     return payoff.gradient_step(visit.player, self._others_reach(visit), visit.utility)
 
   def _others_reach(self, visit: Visit) -> AnyFloats:
@@ -337,18 +340,18 @@ class PartSteps:
 
   def copy_to_prediction(self, visit: Visit) -> Step:
     """Returns the step that copies the gradient to the predicted utilities; it runs before the backward pass."""
-    sequences = self.parts[visit.number].player_slice(visit.player)
+    sequences = self.parts[visit.part].player_slice(visit.player)
     copy = Copy(visit.utility[sequences], visit.prediction[sequences])
     return copy_line.on(copy, self._dtype)
 
   def pass_up_values(self, visit: Visit) -> list[Step]:
     """Returns the steps that copy the values of a subtree's roots to `passed_up`; none for a trunk or a whole game."""
-    part, lines = self.parts[visit.number], (visit.utility, visit.prediction)
+    part, lines = self.parts[visit.part], (visit.utility, visit.prediction)
     trunk_sequences = slice(part.own_length(visit.player), part.length(visit.player))
     return [
       copy_line.on(Copy(line[trunk_sequences], passed), self._dtype)
-      for line, passed in zip(lines, self.passed_up(visit.number, visit.player), strict=False)
-      if visit.number
+      for line, passed in zip(lines, self.passed_up(visit.part, visit.player), strict=False)
+      if visit.part
     ]
 
   def add_passed_up_values(self, visit: Visit) -> list[Step]:
@@ -364,5 +367,5 @@ class PartSteps:
       for line, passed in zip(
         (visit.utility, visit.prediction), self.passed_up(number, visit.player), strict=False
       )
-      if number and not visit.number
+      if number and not visit.part
     ]

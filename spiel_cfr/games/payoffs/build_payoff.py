@@ -44,7 +44,7 @@ def build_payoff(
 
 
 def merged_leaves(
-  payoff: Payoff, num_players: int, number: Uint32s, copies: Float64s
+  payoff: Payoff, num_players: int, number: Uint32s, multiplicity: Float64s
 ) -> tuple[Uint32s, Float64s]:
   """Renumbers the sequences of a payoff's leaves, and sums the payoffs of leaves that become equal.
 
@@ -52,8 +52,8 @@ def merged_leaves(
     payoff: the payoffs of all players.
     num_players: number of players.
     number: uint32 (sequences,). The new number of each sequence. Several sequences may get the same number.
-    copies: float64 (sequences,). The number of sequences that a new sequence represents at the same infoset. Payoffs
-      are divided by the copies of all players' sequences.
+    multiplicity: float64 (sequences,). The divisor of each sequence. Payoffs of a leaf are divided by the product of
+      those of all players' sequences.
 
   Returns:
     Leaf sequences, uint32 (players, leaves), and payoffs, float64 (leaves, players), as of `Enumeration`.
@@ -62,7 +62,7 @@ def merged_leaves(
   for player in range(num_players):
     own, others, values = payoff.leaves(player)
     sequences = np.vstack([own, others])
-    payoffs.append(values / np.prod(copies[sequences], axis=0))
+    payoffs.append(values / np.prod(multiplicity[sequences], axis=0))
     # `Leaves` lists the player first; the result lists players in ascending order.
     renumbered.append(number[np.roll(sequences, player, axis=0)])
   leaves, new_leaf = distinct_columns(np.hstack(renumbered))

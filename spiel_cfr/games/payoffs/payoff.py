@@ -17,6 +17,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import LINE, AnyFloats, Float64s
 from spiel_cfr._numba.steps import Chain, Step
+from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import utility_bounds
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
@@ -64,6 +65,10 @@ class Payoff(abc.ABC):
   def num_bytes(self) -> int:
     """Memory of the arrays, in bytes."""
     return sum(array.nbytes for array in self.arrays)
+
+  def saved(self) -> files.Arrays:
+    """Returns the arrays that identify the payoffs, for files and digests: by default, `arrays`."""
+    return {str(number): array for number, array in enumerate(self.arrays)}
 
   def gradient_into(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> None:
     """Computes the gradient of `player` at once; see `gradient_step`."""

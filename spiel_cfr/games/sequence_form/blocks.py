@@ -180,7 +180,10 @@ def sequence(block: Block, action: int, i: int) -> int:
 
 @inlined
 def tolerance(block: Block, i: int) -> Any:
-  """Returns the largest utility differences of the vector at i that are rounding: `scale` times the first parameter."""
+  """Returns the difference of utilities up to which two actions count as tied, for each infoset of the vector at i.
+
+  It is the infoset's `scale` times the first parameter.
+  """
   return load_short(block.scale, block.infoset + i, block.strategy) * full(block.parameters[0])
 
 

@@ -145,11 +145,11 @@ def value_backward_pass(
     for start in range(_ZERO, num_infosets, _CHUNK):
       count = min(_CHUNK, num_infosets - start)
       for i in range(_ZERO, count, width(strategy)):
-        row = first + start + i
-        total = load(strategy, row) * load(utility, row)
+        at = first + start + i
+        total = load(strategy, at) * load(utility, at)
         for _ in range(_ONE, actions):
-          row += stride
-          total = total + load(strategy, row) * load(utility, row)
+          at += stride
+          total = total + load(strategy, at) * load(utility, at)
         store(value, i, total)
       for i in range(count):
         utility[parent[infoset + start + i]] += value[i]

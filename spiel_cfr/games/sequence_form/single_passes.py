@@ -30,11 +30,11 @@ def adopt_pass(record: Forward) -> None:
   for group in range(np.uint64(groups.shape[0])):
     first, stride, num_infosets, actions, infoset = group_at(groups, group)
     for action in range(actions):
-      row = first + action * stride
+      at = first + action * stride
       for i in range(num_infosets):
         reach = sequence_form[parent[infoset + i]]
         if reach > 0.0:
-          strategy[row + i] = sequence_form[row + i] / reach
+          strategy[at + i] = sequence_form[at + i] / reach
 
 
 def forward(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> Forward:

@@ -151,28 +151,28 @@ def forward_pass(record: Forward) -> None:
         reach[i] = sequence_form[parent[infoset + start + i]]
       if is_single(strategy):
         for action in range(actions):
-          row = first + start + action * stride
+          at = first + start + action * stride
           for i in range(count):
-            updated = reach[i] * strategy[row + i]
+            updated = reach[i] * strategy[at + i]
             if is_averaged:
-              added = before * sequence_form[row + i] + after * updated
-              cumulative[row + i] = add_unbiased(cumulative[row + i], added, dither)
-            sequence_form[row + i] = updated
+              added = before * sequence_form[at + i] + after * updated
+              cumulative[at + i] = add_unbiased(cumulative[at + i], added, dither)
+            sequence_form[at + i] = updated
       else:
         # The padding of the last vector has reach 0.
         for i in range(count, count + (-count) % width(strategy)):
           reach[i] = 0.0
         for i in range(_ZERO, count, width(strategy)):
           above, zero = load(reach, i), full(0.0)
-          row = first + start + i
+          at = first + start + i
           for _ in range(actions):
             # Where `above` is 0, take 0: in padding, a block kernel may leave a strategy of NaN, and 0 * NaN is NaN.
-            played = where_greater(above, zero, above * load(strategy, row), above)
+            played = where_greater(above, zero, above * load(strategy, at), above)
             if is_averaged:
-              gained = full(weight_before) * load(sequence_form, row) + full(weight_after) * played
-              store(cumulative, row, load(cumulative, row) + gained)
-            store(sequence_form, row, played)
-            row += stride
+              gained = full(weight_before) * load(sequence_form, at) + full(weight_after) * played
+              store(cumulative, at, load(cumulative, at) + gained)
+            store(sequence_form, at, played)
+            at += stride
 
 
 @inlined

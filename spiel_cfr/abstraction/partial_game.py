@@ -1,4 +1,4 @@
-"""Refinement of a game by actions: measures the gain of missing actions, and adds those that gain most.
+"""`PartialGame`, a game that lacks some actions of a whole game; it measures their gain, and adds the best of them.
 
 Let C(ja) be the counterfactual value of action a at infoset j if its player plays a best response after it, and Z(j)
 the value of j if the player follows the policy. Missing actions are added in units: an action of an infoset, or in
@@ -31,12 +31,12 @@ _ROUNDING = 1e-12
 _SHARE_ADDED = 0.8
 
 
-class RefinedActions:
-  """Smaller game that lacks some actions of a whole game, with the conversions between both.
+class PartialGame:
+  """A game that lacks some actions of a whole game, with the conversions between both games.
 
   Attributes:
     whole: `CompiledGame`. The whole game.
-    small: `CompiledGame`. The smaller game; the whole game itself if no action is missing.
+    small: `CompiledGame`. The game without the missing actions; the whole game itself if no action is missing.
   """
 
   def __init__(self, subsets: ListedSubsets | PokerSubsets, kept: Bools) -> None:
@@ -47,17 +47,14 @@ class RefinedActions:
       kept: shape (sequences,). True at the actions of the smaller game.
     """
     self.whole, self._subsets, self._kept = subsets.whole, subsets, kept
-    smaller = subsets.smaller(kept)
-    self.small = smaller.game
-    self._small_sequences = smaller.small_sequences
-    self._whole_sequences = smaller.whole_sequences
+    self.small, self._pairs = subsets.smaller(kept)
     # The same actions of the same infosets in both games.
-    self._same_small = self._small_sequences[: smaller.num_same]
-    self._same_whole = self._whole_sequences[: smaller.num_same]
+    self._same_small = self._pairs.small[: self._pairs.num_same]
+    self._same_whole = self._pairs.whole[: self._pairs.num_same]
     self._uniform_over_kept = forms.behavioral_form(self.whole, kept.astype(np.float64))
 
   @classmethod
-  def filtered(cls, whole: CompiledGame, action_filter: ActionFilter) -> "RefinedActions":
+  def filtered(cls, whole: CompiledGame, action_filter: ActionFilter) -> "PartialGame":
     """Returns the smaller game with the actions that an action filter keeps.
 
     Raises:
@@ -83,7 +80,7 @@ class RefinedActions:
     """
     probabilities = forms.behavioral_form(self.small, sequence_form)
     sums = np.zeros(self.whole.end)
-    np.add.at(sums, self._whole_sequences, probabilities[self._small_sequences])
+    np.add.at(sums, self._pairs.whole, probabilities[self._pairs.small])
     return forms.behavioral_form(self.whole, sums, self._uniform_over_kept)
 
   def to_small(self, values: Float64s) -> Float64s:
@@ -140,8 +137,8 @@ class RefinedActions:
         result[sequences] = np.where(is_missing, gain, 0.0)
     return result
 
-  def refined(self, probabilities: Float64s) -> "RefinedActions | None":
-    """Returns a larger game with the units that gain most against a policy; None if no unit gains.
+  def extended(self, probabilities: Float64s) -> "PartialGame | None":
+    """Returns the larger game with the units that gain most against a policy; None if no unit gains.
 
     Args:
       probabilities: shape (sequences,). The policy of the whole game in behavioral form.
@@ -151,7 +148,7 @@ class RefinedActions:
     costs: Float64s = np.bincount(unit, self._sizes()).astype(np.float64)
     is_added = self._choose_units(gains, costs)
     kept = self._kept | is_added[unit]
-    return RefinedActions(self._subsets, kept) if is_added.any() else None
+    return PartialGame(self._subsets, kept) if is_added.any() else None
 
   def _action_values(self, kernel: StepKernel, probabilities: Float64s) -> Float64s:
     """Returns counterfactual values in the whole game, shape (sequences,).

@@ -10,7 +10,7 @@ import random_games
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.abstraction import refining
-from spiel_cfr.abstraction.refined_actions import RefinedActions
+from spiel_cfr.abstraction.partial_game import PartialGame
 from spiel_cfr.cfr.payoff_transfer import largest_factor
 from spiel_cfr.policies import forms
 
@@ -142,7 +142,7 @@ def largest_gap(game, regrets):
 @pytest.mark.parametrize("which", [*_NAMES, *_LARGER, *_SEEDS])
 def test_a_smaller_game_is_the_game_compiled_with_the_filter(which):
   game = load(which)
-  made = RefinedActions.filtered(game, some)
+  made = PartialGame.filtered(game, some)
   walked = spiel_cfr.compile_game(game.game, action_filter=some, vector_form=False)
   # Infosets without a payoff below them are left out.
   assert made.small.num_infosets <= walked.num_infosets
@@ -166,7 +166,7 @@ def test_a_smaller_game_is_the_game_compiled_with_the_filter(which):
 @pytest.mark.parametrize("which", [*_NAMES, *_SEEDS])
 def test_gains_are_those_of_a_slow_walk(which):
   game = load(which)
-  made = RefinedActions.filtered(game, some)
+  made = PartialGame.filtered(game, some)
   solver = spiel_cfr.CFRSolver(made.small)
   solver.run(7)
   probabilities = made.to_whole(solver.average_sequence_form())
@@ -199,7 +199,7 @@ def history(state):
 def test_transferred_regrets_are_those_of_the_same_play(which):
   """Twice: the second time, regrets were transferred and half of them kept before."""
   game = load(which)
-  made, played, regrets, average, count = RefinedActions.filtered(game, some), [], None, None, 0
+  made, played, regrets, average, count = PartialGame.filtered(game, some), [], None, None, 0
   for _ in range(2):
     solver = spiel_cfr.TabularCFRSolver(made.small, alternating_updates=False)
     if count:
@@ -223,23 +223,23 @@ def test_transferred_regrets_are_those_of_the_same_play(which):
     policy = spiel_cfr.policies.CompiledTabularPolicy(game, probabilities)
     gap = solver.iteration * spiel_cfr.nash_conv(game, policy)
     assert largest_gap(game, regrets) == pytest.approx(gap, abs=1e-8)
-    refined = made.refined(probabilities)
-    if refined is None:
+    larger = made.extended(probabilities)
+    if larger is None:
       break
     count = solver.iteration // 2
     regrets = count / solver.iteration * regrets
-    average = forms.sequence_form(refined.small, refined.to_small(probabilities))
-    known = table(refined.small, refined.to_small(probabilities))
+    average = forms.sequence_form(larger.small, larger.to_small(probabilities))
+    known = table(larger.small, larger.to_small(probabilities))
     played = [
       (weight * count / solver.iteration, {each: policy[each] for each in known})
       for weight, policy in played
     ]
-    made = refined
+    made = larger
 
 
 def test_the_discount_is_the_largest_within_the_bound():
   game = load("kuhn_poker")
-  made = RefinedActions.filtered(game, lambda state, actions: actions[:1])
+  made = PartialGame.filtered(game, lambda state, actions: actions[:1])
   solver = spiel_cfr.TabularCFRSolver(made.small, alternating_updates=False)
   solver.run(400)
   probabilities = made.to_whole(solver.average_sequence_form())
@@ -280,7 +280,7 @@ def test_a_run_keeps_as_many_past_iterations_as_the_bound_allows(monkeypatch):
 
 
 def test_actions_that_are_worth_most_for_their_size_come_first():
-  made = RefinedActions.filtered(load("kuhn_poker"), lambda state, actions: actions[:1])
+  made = PartialGame.filtered(load("kuhn_poker"), lambda state, actions: actions[:1])
   worth, cost = np.array([2.0, 3.0, 0.0, 3.0, 2.0]), np.array([1.0, 1.0, 1.0, 2.0, 4.0])
   # Per sequence they are worth 2, 3, 0, 1.5 and .5; the first, second and fourth have 8 of 10.
   assert made._choose_units(worth, cost).tolist() == [True, True, False, True, False]
@@ -288,4 +288,4 @@ def test_actions_that_are_worth_most_for_their_size_come_first():
 
 def test_forms_that_cannot_leave_out_actions_are_refused():
   with pytest.raises(errors.UnsupportedGameError, match="vector_form=False"):
-    RefinedActions.filtered(spiel_cfr.compile_game("leduc_poker", vector_form=True), some)
+    PartialGame.filtered(spiel_cfr.compile_game("leduc_poker", vector_form=True), some)
