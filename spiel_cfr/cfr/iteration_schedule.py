@@ -14,7 +14,7 @@ from spiel_cfr.cfr.loops.arrays import (
   FIRST_PARAMETER,
   TAPER_FACTOR,
   WEIGHT,
-  count_parameters,
+  first_parameters,
   parameters_of,
 )
 from spiel_cfr.cfr.loops.state import TAPER_UNIT, FullWidthState
@@ -39,7 +39,7 @@ class IterationSchedule:
     self._most_weight = float(np.finfo(game.dtype).max) / 2**20
     # The objects whose parameters are in a row, in this order, each with its number of parameters.
     sources = [minimizer] if averaging.rule is None else [minimizer, averaging.rule]
-    self._sources = [(source, count_parameters(source, game)) for source in sources]
+    self._sources = [(source, len(first_parameters(source, game))) for source in sources]
     # A table of parameters, and the iteration before its first row.
     self._table, self._table_start = np.zeros((0, 0)), 0
 

@@ -47,14 +47,15 @@ class ScheduleRow:
     rule_parameters: float64 (parameters of the rule,). The parameters of `AverageRule`; shape (0,) without a rule.
   """
 
-  def __init__(self, num_parameters: int, num_rule_parameters: int) -> None:
-    """Allocates a row with these numbers of parameters, filled with 0."""
-    rule_start = FIRST_PARAMETER + num_parameters
-    self.numbers = aligned_zeros(rule_start + num_rule_parameters)
+  def __init__(self, parameters: Float64s, rule_parameters: Float64s) -> None:
+    """Allocates a row with these parameters, and with weights of 0."""
+    rule_start = FIRST_PARAMETER + len(parameters)
+    self.numbers = aligned_zeros(rule_start + len(rule_parameters))
     self.weight = self.numbers[WEIGHT : WEIGHT + 1]
     self.taper_factor = self.numbers[TAPER_FACTOR : TAPER_FACTOR + 1]
     self.parameters = self.numbers[FIRST_PARAMETER:rule_start]
     self.rule_parameters = self.numbers[rule_start:]
+    self.parameters[:], self.rule_parameters[:] = parameters, rule_parameters
 
 
 def parameters_of(
@@ -76,9 +77,9 @@ def parameters_of(
   return result
 
 
-def count_parameters(source: RegretMinimizer | AverageRule | None, game: CompiledGame) -> int:
-  """Returns the number of parameters that a minimizer or a rule has in each iteration; 0 for None."""
-  return 0 if source is None else parameters_of(source, np.ones(1, np.int64), game).shape[1]
+def first_parameters(source: RegretMinimizer | AverageRule | None, game: CompiledGame) -> Float64s:
+  """Returns the parameters of a minimizer or a rule in iteration 1, shape (parameters,); shape (0,) for None."""
+  return np.zeros(0) if source is None else parameters_of(source, np.ones(1, np.int64), game)[0]
 
 
 class SolverArrays:
@@ -107,8 +108,9 @@ class SolverArrays:
     # `predict` may be a property. It is read once, since the workspace depends on it.
     self.predict = minimizer.predict
     self.part_steps = PartSteps(partition, predicts=self.predict is not None, dtype=game.dtype)
+    # A user's kernel runs for a trial before the first iteration, with the parameters of that iteration.
     self.schedule_row = ScheduleRow(
-      count_parameters(minimizer, game), count_parameters(averaging.rule, game)
+      first_parameters(minimizer, game), first_parameters(averaging.rule, game)
     )
     self.deferred_weights = np.zeros(game.num_players)
     self.lock(np.zeros(0, np.int64))
