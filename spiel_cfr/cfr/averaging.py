@@ -98,8 +98,8 @@ class Averaging:
       An average by a rule is not tapered.
 
   Raises:
-    ArgumentError: the power is not a finite number, or negative; `counted` has another value; `rule` is no
-      `AverageRule` with an average kernel; or an average by a rule is tapered.
+    ArgumentError: the power is not a finite number, or negative; `counted` or `tapered` has another value;
+      `rule` is no `AverageRule` with an average kernel; or an average by a rule is tapered.
   """
 
   weights: Weights = 0.0
@@ -110,6 +110,7 @@ class Averaging:
   def __post_init__(self) -> None:
     object.__setattr__(self, "weights", as_weights(self.weights, "weights"))
     arguments.one_of(self.counted, "counted", get_args(Counted))
+    object.__setattr__(self, "tapered", arguments.boolean(self.tapered, "tapered"))
     if self.rule is None:
       return
     kernel = getattr(self.rule, "add", None)

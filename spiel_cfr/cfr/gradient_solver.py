@@ -94,7 +94,7 @@ class GradientSolver(Solver, Generic[S]):
     compiled = self.compiled_game
     bounds = [compiled.payoff.sensitivity(compiled.treeplexes, player) for player in self._players]
     # The bound is 0 if no gradient depends on the others' strategies. Then any positive number is a bound.
-    return max(*bounds) or 1.0
+    return max(bounds) or 1.0
 
   @abc.abstractmethod
   def _first_state(self) -> S:

@@ -10,7 +10,13 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.cfr.averaging import AverageRule, Averaging
-from spiel_cfr.cfr.loops.arrays import FIRST_PARAMETER, TAPER_FACTOR, WEIGHT
+from spiel_cfr.cfr.loops.arrays import (
+  FIRST_PARAMETER,
+  TAPER_FACTOR,
+  WEIGHT,
+  first_parameters,
+  parameters_of,
+)
 from spiel_cfr.cfr.loops.state import TAPER_UNIT, FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
@@ -31,6 +37,10 @@ class IterationSchedule:
     self._game, self._minimizer, self._averaging = game, minimizer, averaging
     self._weights = as_weights(averaging.weights, "weights")
     self._most_weight = float(np.finfo(game.dtype).max) / 2**20
+    # The objects whose parameters an iteration has, in this order, each with its number of parameters.
+    sources: list[RegretMinimizer | AverageRule] = [minimizer]
+    sources += [] if averaging.rule is None else [averaging.rule]
+    self._sources = [(source, len(first_parameters(source, game))) for source in sources]
     # A table of parameters, and the iteration before its first one.
     self._table, self._table_start = np.zeros((0, 0)), 0
 
@@ -38,7 +48,7 @@ class IterationSchedule:
     """Returns the `IterationNumbers` of each of the next `count` iterations, shape (count, columns).
 
     Raises:
-      ArgumentError: a user's minimizer or schedule returns an array of another shape, or a negative weight.
+      ArgumentError: a user's minimizer, rule or schedule returns an array of another shape, or a negative weight.
       NotFiniteError: a parameter is NaN, or weights would leave the range of floating-point numbers.
     """
     done = int(state.counts[0])
@@ -76,42 +86,43 @@ class IterationSchedule:
     # The first table has no columns.
     if not self._table.shape[1] or not 0 <= first <= len(self._table) - count:
       iterations = np.arange(1, _table_length(done, count) + 1) + done
-      rule = self._averaging.rule
-      self._table = self.minimizer_parameters(iterations)
-      if rule is not None:
-        self._table = np.hstack([self._table, self._parameters_of(rule, iterations)])
+      self._table = np.hstack(
+        [self._parameters_of(*source, iterations) for source in self._sources]
+      )
       self._table_start, first = done, 0
-    result = self._table[first : first + count]
-    self._check_no_nan(result)
+    result, column = self._table[first : first + count], 0
+    for source, number in self._sources:
+      check_no_nan(source, result[:, column : column + number])
+      column += number
     return result
 
   def minimizer_parameters(self, iterations: Int64s) -> Float64s:
     """Returns the parameters of the minimizer's kernels at these iterations, shape (iterations, parameters)."""
-    return self._parameters_of(self._minimizer, iterations, ", the tie tolerance first")
+    return self._parameters_of(*self._sources[0], iterations)
 
   def _parameters_of(
-    self, source: RegretMinimizer | AverageRule, iterations: Int64s, first: str = ""
+    self, source: RegretMinimizer | AverageRule, number: int, iterations: Int64s
   ) -> Float64s:
-    """Returns the parameters of a minimizer or a rule; `first` says what the first one is, if there must be one."""
-    result = np.ascontiguousarray(source.parameters(iterations, self._game), np.float64)
-    if result.ndim != 2 or len(result) != len(iterations) or (first and not result.shape[1]):
+    """Returns the parameters of a minimizer or a rule, `number` for each iteration."""
+    result = parameters_of(source, iterations, self._game)
+    if result.shape[1] != number:
       raise errors.ArgumentError(
-        f"`parameters` of {source} must return numbers of shape ({len(iterations)}, numbers){first}, not of shape "
-        f"{result.shape}."
+        f"`parameters` of {source} must return {number} numbers for each iteration, as it did for iteration 1, not "
+        f"{result.shape[1]}."
       )
     return result
 
-  def _check_no_nan(self, parameters: Float64s) -> None:
-    """Raises NotFiniteError for NaN. Regrets that become NaN would go unnoticed, since kernels clip them."""
-    with np.errstate(over="ignore"):
-      total = parameters.sum()
-    # A sum of infinities is NaN too.
-    if total != total and np.isnan(parameters).any():
-      source = self._minimizer if self._averaging.rule is None else self._averaging
-      raise errors.NotFiniteError(
-        f"`parameters` of {source} returns NaN for the next {len(parameters):,} iterations. If one of its schedules "
-        "ends before that, stop there."
-      )
+
+def check_no_nan(source: RegretMinimizer | AverageRule, parameters: Float64s) -> None:
+  """Raises NotFiniteError for NaN. Regrets that become NaN would go unnoticed, since kernels clip them."""
+  with np.errstate(over="ignore"):
+    total = parameters.sum()
+  # A sum of infinities is NaN too.
+  if total != total and np.isnan(parameters).any():
+    raise errors.NotFiniteError(
+      f"`parameters` of {source} returns NaN for the next {len(parameters):,} iterations. If one of its schedules "
+      "ends before that, stop there."
+    )
 
 
 def _table_length(done: int, count: int) -> int:

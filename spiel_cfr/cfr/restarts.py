@@ -108,7 +108,8 @@ class Restarted(WarmStartMixin, Solver):
     self._runtime.solver.lock_as(solver)
 
   def reset(self) -> None:
-    before, game = self.__dict__.get("_runtime"), self.compiled_game
+    before: _Runtime | None = self._runtime
+    game = self.compiled_game
     solver = FullWidthSolver(game, **self._arguments)
     # Messages name this solver, not the inner one.
     solver.recipe = self.recipe

@@ -51,7 +51,8 @@ class Solver(abc.ABC):
   compiled_game: CompiledGame
   iteration: int
   recipe: Recipe
-  _runtime: Any
+  # The state, and the objects that work on it; None until the constructor calls `reset`.
+  _runtime: Any = None
   # The number of times that the state was replaced. Policy objects compare it to see whether they are out of date.
   _num_loads = 0
   _policies: PolicyObjects

@@ -46,7 +46,7 @@ _WEIGHT = 0
 
 @block_kernel
 def add_best(block: Block) -> None:
-  """Value = max_a utility;  weight += value."""
+  """Adds the best values: value = max_a utility;  weight += value."""
   for i in range(block.size):
     best = -np.inf
     for action in range(block.actions):
@@ -88,7 +88,7 @@ def substitute(block: Block) -> None:
 
 @block_kernel
 def proportional(block: Block) -> None:
-  """Value = max_a (utility - regret), with regret = rho sqrt(weight * payoff range) strategy;  state = regret."""
+  """Writes the best value: max_a (utility - regret), regret = rho sqrt(weight * payoff range) strategy = state."""
   rho, payoff_range = block.parameters[0], block.parameters[1]
   for i in range(block.size):
     weight = rho * np.sqrt(block.infoset_state[_WEIGHT, block.infoset + i] * payoff_range)

@@ -130,29 +130,35 @@ def SAPCFRPlusSolver(game: AnyGame, weight: float = 1 / 3, gamma: float = 2.0) -
 
 
 @recorded
-def APCFRPlusSolver(game: AnyGame, most: float = 5.0, gamma: float = 2.0) -> FullWidthSolver:
+def APCFRPlusSolver(
+  game: AnyGame, largest_asymmetry: float = 5.0, gamma: float = 2.0
+) -> FullWidthSolver:
   """Asymmetric predictive CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`.
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
-    most: the largest asymmetry: the prediction has a weight of at least 1 / (1 + most); positive and at most 1e100.
+    largest_asymmetry: the upper bound on the asymmetry, positive and at most 1e100. The prediction has a weight of at
+      least 1 / (1 + largest_asymmetry).
     gamma: iteration t has weight t^gamma in the average; 2 in the paper.
   """
-  return FullWidthSolver(game, AsymmetricMatching(most=most), averaging=Averaging(gamma))
+  minimizer = AsymmetricMatching(largest_asymmetry=largest_asymmetry)
+  return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
 
 
 @recorded
-def APDCFRPlusSolver(game: AnyGame, most: float = 9.0, gamma: float = 2.5) -> FullWidthSolver:
+def APDCFRPlusSolver(
+  game: AnyGame, largest_asymmetry: float = 9.0, gamma: float = 2.5
+) -> FullWidthSolver:
   """Asymmetric predictive discounted CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`.
 
   The regrets of iteration t, and all regrets before them in a strategy, have weight 20 t^1.5 / (500 + t^1.5).
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
-    most: the largest asymmetry, positive and at most 1e100.
+    largest_asymmetry: the upper bound on the asymmetry, positive and at most 1e100.
     gamma: iteration t has weight t^gamma in the average.
   """
-  minimizer = AsymmetricMatching(Saturating(20.0, 500.0, 1.5), most)
+  minimizer = AsymmetricMatching(Saturating(20.0, 500.0, 1.5), largest_asymmetry)
   return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
 
 

@@ -28,9 +28,8 @@ from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import TIE
 from spiel_cfr.regret_minimizers.trembling_matching import (
   NEXT_TREMBLE,
-  TOLERANCE,
   TREMBLE,
-  match_trembling,
+  observe_trembling,
 )
 
 _FIRST_TREMBLES = 1e-10
@@ -93,7 +92,7 @@ class RTCFRPlusSolver(GradientSolver[RTCFRPlusState]):
   def _iterate(self, state: RTCFRPlusState) -> Float64s:
     renews_reference = (state.iteration + 1) % self.period == 0
     parameters = np.zeros(3)
-    parameters[TOLERANCE], parameters[TREMBLE] = TIE, state.trembles
+    parameters[0], parameters[TREMBLE] = TIE, state.trembles
     state.trembles *= 0.5 if renews_reference else 1.0
     parameters[NEXT_TREMBLE] = state.trembles
     pull, point, values = self.pull * self.coupling, state.point, np.zeros(len(self._trees))
@@ -102,7 +101,7 @@ class RTCFRPlusSolver(GradientSolver[RTCFRPlusState]):
       utility[sequences] -= pull * point[sequences]
       utility[sequences] += pull * state.reference[sequences]
       values[player] = tree.run(
-        match_trembling,
+        observe_trembling,
         utility,
         state.strategy,
         state.regrets,

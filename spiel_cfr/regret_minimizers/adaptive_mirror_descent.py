@@ -45,7 +45,7 @@ _STEPS, _SQUARES, _TOLERANCES = 0, 1, 2
 
 @inlined
 def step_from(block: Block, center: AnyFloats, target: AnyFloats, rate: float) -> None:
-  """Target = projection of center + rate / sqrt(V) * utility on the simplex, for all infosets of a block."""
+  """Takes a step from a center in all infosets of a block: target = projection of center + rate / sqrt(V) * utility."""
   steps, tolerances = block.scratch[_STEPS], block.scratch[_TOLERANCES]
   for i in vector_starts(block):
     store(tolerances, i, tolerance(block, i))
@@ -64,8 +64,8 @@ def step_from(block: Block, center: AnyFloats, target: AnyFloats, rate: float) -
 
 
 @block_kernel
-def observe_adaptive(block: Block) -> None:
-  """V = d^2 V + |P(utility - prediction)|^2;  z = projection of z + step * utility."""
+def observe_adaptive_descent(block: Block) -> None:
+  """Updates V and z: V = d_t^2 V + ||P(utility - predicted)||^2;  z = projection of z + step_t * utility."""
   center, predicted = block.action_state[_CENTER], block.action_state[_PREDICTIONS]
   squares, share = block.scratch[_SQUARES], full(1.0 / block.actions)
   for i in vector_starts(block):
@@ -89,8 +89,8 @@ def observe_adaptive(block: Block) -> None:
 
 
 @block_kernel
-def predict_adaptive(block: Block) -> None:
-  """Strategy = projection of z + prediction / sqrt(V) * step * utility;  predicted = utility."""
+def predict_adaptive_descent(block: Block) -> None:
+  """Chooses the next strategy: strategy = projection of z + prediction * step_t * utility;  predicted = utility."""
   center, predicted = block.action_state[_CENTER], block.action_state[_PREDICTIONS]
   rate = block.parameters[_FACTOR] * block.parameters[_PREDICTION]
   step_from(block, center, block.strategy, rate)
@@ -102,8 +102,8 @@ def predict_adaptive(block: Block) -> None:
 
 
 @block_kernel
-def resume_adaptive(block: Block) -> None:
-  """Z = strategy. V and the last prediction stay."""
+def resume_adaptive_descent(block: Block) -> None:
+  """Makes the strategy the center: z = strategy. V and the last prediction stay."""
   center = block.action_state[_CENTER]
   for i in vector_starts(block):
     for action in range(block.actions):
@@ -126,9 +126,9 @@ class AdaptiveOptimisticDescent(RegretMinimizer):
   prediction: float = 0.2
   forgetting: float = 1.5
   forgetting_offset: float = 2.0
-  observe = observe_adaptive
-  predict = predict_adaptive
-  resume = resume_adaptive
+  observe = observe_adaptive_descent
+  predict = predict_adaptive_descent
+  resume = resume_adaptive_descent
   action_lines = 2
   keeps_regrets = False
   infoset_lines = 1

@@ -68,8 +68,8 @@ _WEIGHT, _NEXT_WEIGHT, _GROWTH, _EUCLIDEAN = range(1, 5)
 
 
 @block_kernel
-def add_errors(block: Block) -> None:
-  """S += (w_t |utility - prediction|)^2;  regret += w_t (utility - value)."""
+def observe_adaptive_oftrl(block: Block) -> None:
+  """Adds errors and regrets: S += (w_t |utility - prediction|)^2;  regret += w_t (utility - value)."""
   regret, predicted = block.action_state[_REGRETS], block.action_state[_PREDICTIONS]
   weight, euclidean = full(block.parameters[_WEIGHT]), block.parameters[_EUCLIDEAN] != 0.0
   half, share = full(0.5), full(1.0 / block.actions)
@@ -99,8 +99,8 @@ def add_errors(block: Block) -> None:
 
 
 @block_kernel
-def choose_and_keep(block: Block) -> None:
-  """Strategy = argmax of <x, regret + w_(t+1) utility> - R(x) / step;  prediction = utility."""
+def predict_adaptive_oftrl(block: Block) -> None:
+  """Chooses the strategy: argmax of <x, regret + w_(t+1) utility> - R(x) / step;  prediction = utility."""
   steps, predicted = block.scratch[_STEPS], block.action_state[_PREDICTIONS]
   for i in range(block.size):
     infoset = block.infoset + i
@@ -123,8 +123,8 @@ def choose_and_keep(block: Block) -> None:
 
 
 @block_kernel
-def resume_at_center(block: Block) -> None:
-  """Center = strategy;  regret = 0. S stays, and with it the step sizes."""
+def resume_adaptive_oftrl(block: Block) -> None:
+  """Begins anew from the strategy: center = strategy;  regret = 0. S stays, and with it the step sizes."""
   regret, centers = block.action_state[_REGRETS], block.action_state[_CENTERS]
   least, euclidean = least_exponent(block), block.parameters[_EUCLIDEAN] != 0.0
   for action in range(block.actions):
@@ -155,8 +155,8 @@ class AdaptiveOFTRL(RegretMinimizer):
   power: float = 1.0
   regularizer: Regularizer = "entropy"
   centered: bool = False
-  observe = add_errors
-  predict = choose_and_keep
+  observe = observe_adaptive_oftrl
+  predict = predict_adaptive_oftrl
   infoset_lines = 3
 
   def __post_init__(self) -> None:
@@ -165,7 +165,7 @@ class AdaptiveOFTRL(RegretMinimizer):
 
   @property
   def resume(self) -> StepKernel | None:
-    return resume_at_center if self.centered else None
+    return resume_adaptive_oftrl if self.centered else None
 
   @property
   def action_lines(self) -> int:

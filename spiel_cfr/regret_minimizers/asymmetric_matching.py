@@ -4,7 +4,7 @@ Meng, Yang, Zhang, Ge and Gao, "Faster Game Solving via Asymmetry of Step Sizes"
 appendix C for APDCFR+. At an infoset, with r^t the regrets of iteration t, r^0 = R^1 = 0 and [.]+ the positive part,
 
     R^{t+1} = [R^t + w_t r^t]+
-    a_{t+1} = min(most, sqrt(sum of |r^s - r^{s-1}|^2 / sum of |R^{s+1} - R^s|^2)), the sums over s <= t
+    a_{t+1} = min(largest_asymmetry, sqrt(sum of |r^s - r^{s-1}|^2 / sum of |R^{s+1} - R^s|^2)), the sums over s <= t
     x^{t+1} proportional to [w_{t+1} R^{t+1} + r^t / (1 + a_{t+1})]+, uniform where that is 0
 
 with w_t = 1 in APCFR+ and 20 t^1.5 / (500 + t^1.5) in APDCFR+. The asymmetry a grows with the changes of r from one
@@ -34,16 +34,16 @@ from spiel_cfr.regret_minimizers.resume_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.schedules import NumberOrSchedule, checked, evaluated
 
 # Columns of `Block.parameters` after the tie tolerance: w_t, w_{t+1}, and the largest asymmetry.
-_WEIGHT, _NEXT_WEIGHT, _MOST = range(1, 4)
+_WEIGHT, _NEXT_WEIGHT, _LARGEST_ASYMMETRY = range(1, 4)
 # Lines of `Block.scratch`, for each infoset: the squared changes of r and of R, and the weight of the prediction.
 _ERRORS, _MOVES, _PREDICTION_WEIGHTS = 0, 1, 2
 
 
 @block_kernel
-def match_asymmetrically(block: Block) -> None:
-  """The three equations in the docstring of the module."""
+def observe_asymmetric(block: Block) -> None:
+  """Updates regrets and strategies by the three equations in the docstring of the module."""
   regret, last_added, scratch = block.action_state[0], block.action_state[1], block.scratch
-  zero, most = full(0.0), block.parameters[_MOST]
+  zero, largest = full(0.0), block.parameters[_LARGEST_ASYMMETRY]
   weight, next_weight = full(block.parameters[_WEIGHT]), full(block.parameters[_NEXT_WEIGHT])
   for i in vector_starts(block):
     value, tie = expected_value(block, i), tolerance(block, i)
@@ -65,7 +65,7 @@ def match_asymmetrically(block: Block) -> None:
     errors = block.infoset_state[0, infoset] + scratch[_ERRORS, i]
     moves = block.infoset_state[1, infoset] + scratch[_MOVES, i]
     block.infoset_state[0, infoset], block.infoset_state[1, infoset] = errors, moves
-    asymmetry = np.sqrt(errors / moves) if errors < most * most * moves else most
+    asymmetry = np.sqrt(errors / moves) if errors < largest * largest * moves else largest
     scratch[_PREDICTION_WEIGHTS, i] = 1.0 / (1.0 + asymmetry)
   for i in vector_starts(block):
     prediction_weight = load(scratch[_PREDICTION_WEIGHTS], i)
@@ -87,22 +87,23 @@ class AsymmetricMatching(RegretMinimizer):
 
   Attributes:
     weight: number or schedule, not negative. w_t, the factor on the regrets of an iteration.
-    most: the largest asymmetry, positive.
+    largest_asymmetry: the upper bound on a_{t+1}, positive.
   """
 
   weight: NumberOrSchedule = 1.0
-  most: float = 5.0
-  observe = match_asymmetrically
+  largest_asymmetry: float = 5.0
+  observe = observe_asymmetric
   resume = resume_regret_matching
   action_lines = 2
   infoset_lines = 2
 
   def __post_init__(self) -> None:
     checked(self.weight, "weight", 0.0, sys.float_info.max)
+    largest = arguments.positive_number(self.largest_asymmetry, "largest_asymmetry")
     # The kernel squares it, which must not overflow.
-    arguments.real_number(arguments.positive_number(self.most, "most"), "most", 0.0, 1e100)
+    arguments.real_number(largest, "largest_asymmetry", 0.0, 1e100)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns the tie tolerance, w_t, w_{t+1} and the largest asymmetry."""
     next_weights = evaluated(self.weight, iterations + 1)
-    return parameter_rows(iterations, game, self.weight, next_weights, self.most)
+    return parameter_rows(iterations, game, self.weight, next_weights, self.largest_asymmetry)

@@ -62,15 +62,15 @@ def drop_smallest(block: Block, most: float) -> None:
 
 
 @block_kernel
-def observe_and_choose(block: Block) -> None:
-  """Regret += utility - value;  strategy = argmax of <x, regret> - R(x) / step."""
+def observe_hedge(block: Block) -> None:
+  """Adds the regrets: regret += utility - value;  strategy = argmax of <x, regret> - R(x) / step."""
   add_regrets(block)
   choose(block, block.scratch[_IGNORED_VALUES])
 
 
 @block_kernel
-def observe_choose_and_drop(block: Block) -> None:
-  """Regret += utility - value;  strategy = that of Hedge, without the smallest probabilities."""
+def observe_thresholded_hedge(block: Block) -> None:
+  """Adds the regrets: regret += utility - value;  strategy = that of Hedge, without the smallest probabilities."""
   add_regrets(block)
   choose(block, block.scratch[_IGNORED_VALUES])
   drop_smallest(block, block.parameters[_DROPPED] * np.sqrt(np.log(float(block.actions))))
@@ -106,7 +106,7 @@ class Hedge(RegretMinimizer):
 
   @property
   def observe(self) -> StepKernel:
-    return observe_and_choose if self.threshold == 1.0 else observe_choose_and_drop
+    return observe_hedge if self.threshold == 1.0 else observe_thresholded_hedge
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns the tie tolerance, 0 for no prediction, 1 / sqrt(t), 0 for the entropy, and M / sqrt(log(actions))."""

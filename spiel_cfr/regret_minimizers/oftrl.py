@@ -44,7 +44,7 @@ _STEPS = 0
 
 @inlined
 def add_regrets(block: Block) -> None:
-  """Value = <strategy, utility>;  regret += utility - value, for all infosets of a block."""
+  """Adds the regrets of a block: value = <strategy, utility>;  regret += utility - value."""
   regret = block.action_state[0]
   for i in vector_starts(block):
     value = expected_value(block, i)
@@ -55,7 +55,7 @@ def add_regrets(block: Block) -> None:
 
 @inlined
 def choose(block: Block, value: AnyFloats) -> None:
-  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step;  value = <strategy, utility>."""
+  """Chooses the strategy: argmax of <x, regret + weight * utility> - R(x) / step;  value = <strategy, utility>."""
   steps, euclidean = block.scratch[_STEPS], block.parameters[EUCLIDEAN] != 0.0
   for i in range(block.size):
     steps[i] = block.infoset_state[0, block.infoset + i]
@@ -64,20 +64,20 @@ def choose(block: Block, value: AnyFloats) -> None:
 
 
 @block_kernel
-def observe_only(block: Block) -> None:
-  """Regret += utility - value. `predict_oftrl` then chooses the next strategy."""
+def observe_oftrl(block: Block) -> None:
+  """Adds the regrets: regret += utility - value. `predict_oftrl` then chooses the next strategy."""
   add_regrets(block)
 
 
 @block_kernel
 def predict_oftrl(block: Block) -> None:
-  """Strategy = argmax of <x, regret + prediction> - R(x) / step."""
+  """Chooses the strategy: argmax of <x, regret + prediction> - R(x) / step."""
   choose(block, block.value)
 
 
 @block_kernel
 def resume_oftrl(block: Block) -> None:
-  """Regret = gradient of R at the strategy / step, so that the strategy is the argmax without a prediction.
+  """Sets regrets with which the strategy is the argmax without a prediction: regret = gradient of R there / step.
 
   The gradient is log(strategy), cut at `least_exponent`, or the strategy itself. Where the step is 0, regrets stay.
   """
@@ -106,7 +106,7 @@ class OFTRL(RegretMinimizer):
 
   steps: Float64s
   regularizer: Regularizer = "entropy"
-  observe = observe_only
+  observe = observe_oftrl
   predict = predict_oftrl
   resume = resume_oftrl
   infoset_lines = 1

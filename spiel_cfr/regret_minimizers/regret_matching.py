@@ -47,7 +47,10 @@ from spiel_cfr.regret_minimizers.schedules import (
 
 @block_kernel
 def regret_matching(block: Block) -> None:
-  """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0). Up to `tie`, regrets count as 0."""
+  """Adds the regrets: regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0).
+
+  In the strategy, regrets up to `tie` count as 0.
+  """
   regret, zero = block.action_state[0], full(0.0)
   for i in vector_starts(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
@@ -63,7 +66,10 @@ def regret_matching(block: Block) -> None:
 
 @block_kernel
 def regret_matching_plus(block: Block) -> None:
-  """Regret = max(regret + utility - value, 0);  strategy = regret / sum of regret. Regrets up to `tie` become 0."""
+  """Adds the regrets and cuts them at 0: regret = max(regret + utility - value, 0);  strategy = regret / sum of regret.
+
+  Regrets up to `tie` become 0.
+  """
   regret, zero = block.action_state[0], full(0.0)
   for i in vector_starts(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
@@ -84,7 +90,7 @@ _POSITIVE, _NEGATIVE, _KEEP_NEGATIVE, _NEXT, _PREDICTION = range(1, 6)
 
 @block_kernel
 def weighted_regret_matching(block: Block) -> None:
-  """The two equations in the docstring of the module."""
+  """Updates regrets and strategies by the two equations in the docstring of the module."""
   regret, zero, one = block.action_state[0], full(0.0), full(1.0)
   of_positive, of_negative = full(block.parameters[_POSITIVE]), full(block.parameters[_NEGATIVE])
   keep_negative = full(block.parameters[_KEEP_NEGATIVE])
@@ -134,7 +140,8 @@ class RegretMatching(RegretMinimizer):
   resume = resume_regret_matching
 
   def __post_init__(self) -> None:
-    object.__setattr__(self, "forgets_negative", bool(self.forgets_negative))
+    forgets_negative = arguments.boolean(self.forgets_negative, "forgets_negative")
+    object.__setattr__(self, "forgets_negative", forgets_negative)
     for name in ("positive_discount", "negative_discount", "next_discount", "prediction"):
       checked(getattr(self, name), name, 0.0, math.nextafter(math.inf, 0.0))
 

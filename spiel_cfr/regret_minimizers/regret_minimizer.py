@@ -23,6 +23,9 @@ infosets at once; `games.sequence_form.blocks` describes its argument, a `Block`
                      `strategy` and `value`.
 
 `block.parameters` has the numbers of the iteration, from `RegretMinimizer.parameters`.
+
+The library's kernels are named after their role and the rule, such as `observe_hedge`, `predict_oftrl` and
+`resume_regret_matching`. Kernels that observe and are known by the rule's name alone keep it: `regret_matching`.
 """
 
 import abc
@@ -93,6 +96,11 @@ class RegretMinimizer(abc.ABC):
     By default, True if the minimizer keeps numbers for infosets.
     """
     return self.infoset_lines > 0
+
+  @property
+  def is_built_in(self) -> bool:
+    """True for classes of this package. Kernels of other classes first run once with checks of indices."""
+    return type(self).__module__.partition(".")[0] == __name__.partition(".")[0]
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:

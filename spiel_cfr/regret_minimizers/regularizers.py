@@ -134,7 +134,7 @@ def project_shifted(block: Block, i: int, scores: AnyFloats, top: Any) -> None:
 
 @inlined
 def normalize_exponentials(block: Block, i: int) -> Any:
-  """Strategy = exp(strategy) / sum of exp(strategy) for vector i, with entries from -708 to 0. Returns its value."""
+  """Normalizes vector i: strategy = exp(strategy) / its sum, with entries from -708 to 0. Returns the value."""
   total = value = full(0.0)
   for action in range(block.actions):
     at = sequence(block, action, i)
@@ -159,7 +159,7 @@ def play_regularized_leader(
   euclidean: bool,
   centered: bool,
 ) -> None:
-  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, for all infosets of a block.
+  """Chooses the strategies of a block: argmax of <x, regret + weight * utility> - R(x) / step.
 
   If `centered`, the Bregman divergence of R from a center replaces R.
 

@@ -6,7 +6,7 @@ from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence, 
 
 @block_kernel
 def resume_regret_matching(block: Block) -> None:
-  """Regret = strategy * sum of max(regret, 0) where strategy > 0;  min(regret, 0) elsewhere.
+  """Sets regrets that play the strategy: strategy * sum of max(regret, 0) where it is positive, else min(regret, 0).
 
   The sum of positive regrets stays, because it is the inverse of the step size. Regret matching from the regrets c x
   moves like mirror descent from x with steps of 1 / c, and c has grown until such steps are stable.

@@ -31,13 +31,13 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parame
 from spiel_cfr.regret_minimizers.resume_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.schedules import NumberOrSchedule, checked, evaluated
 
-# Entries of `Block.parameters`: the relative tie tolerance, epsilon of this iteration and of the next.
-TOLERANCE, TREMBLE, NEXT_TREMBLE = range(3)
+# Columns of `Block.parameters` after the tie tolerance: epsilon of this iteration and of the next.
+TREMBLE, NEXT_TREMBLE = range(1, 3)
 
 
 @block_kernel
-def match_trembling(block: Block) -> None:
-  """The two equations in the docstring of the module.
+def observe_trembling(block: Block) -> None:
+  """Updates regrets and strategies by the equations in the docstring of the module.
 
   Infosets that only trembles reach have tiny utilities. So ties are relative to the utilities of the iteration.
   """
@@ -54,7 +54,7 @@ def match_trembling(block: Block) -> None:
       largest = where_greater(size, largest, size, largest)
     # The value of sigma: that of x without the trembles.
     steady_value = (value - full(tremble) * mean) * inverse_steady
-    tie, total = largest * full(block.parameters[TOLERANCE]), zero
+    tie, total = largest * full(block.parameters[0]), zero
     for action in range(block.actions):
       at = sequence(block, action, i)
       updated = load(regret, at) + load(block.utility, at) - steady_value
@@ -80,7 +80,7 @@ class TremblingMatching(RegretMinimizer):
   """
 
   trembles: NumberOrSchedule = 0.01
-  observe = match_trembling
+  observe = observe_trembling
   resume = resume_regret_matching
 
   def __post_init__(self) -> None:

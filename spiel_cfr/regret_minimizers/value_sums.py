@@ -12,18 +12,20 @@ from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel
-from spiel_cfr.regret_minimizers.hedge import observe_choose_and_drop
+from spiel_cfr.regret_minimizers.hedge import observe_thresholded_hedge
 from spiel_cfr.regret_minimizers.regret_matching import regret_matching, regret_matching_plus
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Power
 
+# The three kernels are written out: numba keeps machine code on disk by the name of a function at the top level of a
+# module. A function that made a kernel of two others would return a closure, which is compiled at every start.
 _match, _match_plus = inlined(regret_matching.function), inlined(regret_matching_plus.function)
-_choose_and_drop = inlined(observe_choose_and_drop.function)
+_choose_and_drop = inlined(observe_thresholded_hedge.function)
 
 
 @inlined
 def _add_value(block: Block) -> None:
-  """Z += w_t * value. Z is the last line of `infoset_state`, w_t the last parameter."""
+  """Adds the values: Z += w_t * value. Z is the last line of `infoset_state`, w_t the last parameter."""
   line, column = block.infoset_state.shape[0] - 1, block.parameters.shape[0] - 1
   weight = block.parameters[column]
   for i in range(block.size):
@@ -31,31 +33,31 @@ def _add_value(block: Block) -> None:
 
 
 @block_kernel
-def match_and_add_value(block: Block) -> None:
-  """Regret matching, and Z += w_t * value."""
+def regret_matching_with_sums(block: Block) -> None:
+  """Runs `regret_matching`, and adds the values: Z += w_t * value."""
   _match(block)
   _add_value(block)
 
 
 @block_kernel
-def match_plus_and_add_value(block: Block) -> None:
-  """Regret matching+, and Z += w_t * value."""
+def regret_matching_plus_with_sums(block: Block) -> None:
+  """Runs `regret_matching_plus`, and adds the values: Z += w_t * value."""
   _match_plus(block)
   _add_value(block)
 
 
 @block_kernel
-def drop_and_add_value(block: Block) -> None:
-  """Hedge with dynamic thresholding, and Z += w_t * value."""
+def thresholded_hedge_with_sums(block: Block) -> None:
+  """Runs `observe_thresholded_hedge`, and adds the values: Z += w_t * value."""
   _choose_and_drop(block)
   _add_value(block)
 
 
 # From the kernel of a minimizer to the one that also sums values.
 _SUMMING_KERNELS: dict[StepKernel, StepKernel] = {
-  regret_matching: match_and_add_value,
-  regret_matching_plus: match_plus_and_add_value,
-  observe_choose_and_drop: drop_and_add_value,
+  regret_matching: regret_matching_with_sums,
+  regret_matching_plus: regret_matching_plus_with_sums,
+  observe_thresholded_hedge: thresholded_hedge_with_sums,
 }
 
 

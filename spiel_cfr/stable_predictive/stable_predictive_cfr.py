@@ -6,7 +6,7 @@ strategies of a two-player zero-sum game is then O(T^-3/4), where regret matchin
 
 The parts of the algorithm, with the equations of the paper:
 
-    OFTRL (10)                              regret_minimizers.oftrl: the kernels `observe_only` and `predict_oftrl`
+    OFTRL (10)                              regret_minimizers.oftrl: the kernels `observe_oftrl` and `predict_oftrl`
     counterfactual losses (11)              the backward pass of every iteration, before `observe`
     their predictions (17)                  the backward pass with the new strategies, before `predict`
     step sizes (14) to (16)                 paper_steps

@@ -7,9 +7,11 @@ import poker_games
 import pytest
 
 import spiel_cfr
-from spiel_cfr import RegretMatching, catalogue, errors
+from spiel_cfr import RegretMatching, RegretMinimizer, catalogue, errors
+from spiel_cfr.cfr import AverageRule, average_kernel
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.regret_minimizers import Schedule
+from spiel_cfr.regret_minimizers.regret_matching import regret_matching
 
 _POKER = poker_games.UNIVERSAL_POKER[0]
 
@@ -115,3 +117,57 @@ def test_each_way_to_iterate_finds_numbers_that_are_not_finite(step):
   solver.state.strategy[:] = np.nan
   with pytest.raises(errors.NotFiniteError):
     step(solver)
+
+
+@pytest.mark.parametrize(
+  "make",
+  [
+    lambda: spiel_cfr.Averaging(tapered="no"),
+    lambda: spiel_cfr.RegretMatching(forgets_negative="no"),
+    lambda: spiel_cfr.TabularCFRSolver("kuhn_poker", alternating_updates="no"),
+  ],
+)
+def test_what_is_not_a_boolean_is_refused(make):
+  with pytest.raises(errors.ArgumentError, match="must be True or False, not 'no'"):
+    make()
+
+
+@average_kernel
+def _add(block):
+  for i in range(block.sums.shape[0]):
+    block.sums[i] += block.sequence_form[i]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rule(AverageRule):
+  add = _add
+
+  def parameters(self, iterations, game):
+    return np.ones((len(iterations), 1))
+
+
+def test_nan_in_a_minimizers_parameters_is_not_blamed_on_the_rule_of_the_average():
+  averaging = spiel_cfr.Averaging(rule=_Rule())
+  solver = spiel_cfr.FullWidthSolver(
+    "kuhn_poker", RegretMatching(positive_discount=_Ending()), averaging=averaging
+  )
+  solver.run(20)
+  with pytest.raises(errors.NotFiniteError, match="`parameters` of RegretMatching"):
+    solver.run(1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Growing(RegretMinimizer):
+  """A minimizer with more parameters after iteration 1."""
+
+  observe = regret_matching
+
+  def parameters(self, iterations, game):
+    return np.full((len(iterations), iterations.max()), 1e-12)
+
+
+def test_another_number_of_parameters_is_refused_before_an_iteration():
+  solver = spiel_cfr.FullWidthSolver("kuhn_poker", _Growing())
+  with pytest.raises(errors.ArgumentError, match="must return 1 numbers for each iteration"):
+    solver.run(2)
+  assert solver.iteration == 0

@@ -170,7 +170,7 @@ _RULES = [
     _dcfr(lambda t: 1 + 3 * min(t / 8, 1), lambda t: -1 - 2 * min(t / 8, 1), "paper"),
   ),
   (AsymmetricMatching(), _asymmetric(lambda t: 1.0, 5.0)),
-  (AsymmetricMatching(most=0.5), _asymmetric(lambda t: 1.0, 0.5)),
+  (AsymmetricMatching(largest_asymmetry=0.5), _asymmetric(lambda t: 1.0, 0.5)),
   (
     AsymmetricMatching(Saturating(20.0, 500.0, 1.5), 9.0),
     _asymmetric(lambda t: 20 * t**1.5 / (500 + t**1.5), 9.0),
@@ -334,8 +334,8 @@ def test_convergence_on_other_games_is_as_published(key, published):
     lambda: spiel_cfr.cfr.HSPCFRPlusSolver("kuhn_poker", 100, first_gamma=math.nan),
     lambda: spiel_cfr.cfr.HSPCFRPlusSolver("kuhn_poker", -5),
     lambda: spiel_cfr.PCFRPlusSolver("kuhn_poker", gamma=-1.0),
-    lambda: spiel_cfr.cfr.APCFRPlusSolver("kuhn_poker", most=0.0),
-    lambda: spiel_cfr.cfr.APCFRPlusSolver("kuhn_poker", most=math.inf),
+    lambda: spiel_cfr.cfr.APCFRPlusSolver("kuhn_poker", largest_asymmetry=0.0),
+    lambda: spiel_cfr.cfr.APCFRPlusSolver("kuhn_poker", largest_asymmetry=math.inf),
     lambda: Saturating(-1.0, 500.0, 1.5),
   ],
 )

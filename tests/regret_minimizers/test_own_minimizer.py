@@ -10,7 +10,7 @@ import pytest
 import spiel_cfr
 from spiel_cfr import RegretMinimizer, errors
 from spiel_cfr.games.sequence_form.tree_passes import forward_pass
-from spiel_cfr.regret_minimizers import block_kernel
+from spiel_cfr.regret_minimizers import block_kernel, parameter_rows
 from spiel_cfr.regret_minimizers.regret_matching import regret_matching
 
 _EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
@@ -136,6 +136,29 @@ def test_kernels_with_enough_lines_are_not_refused():
     action_lines = 2
 
   spiel_cfr.FullWidthSolver("kuhn_poker", Own()).run(1)
+
+
+@block_kernel
+def _divides_by_a_parameter(block):
+  for i in range(block.size):
+    block.value[i] = 0.0
+    for action in range(block.actions):
+      uniform = block.parameters[1] / (block.parameters[1] * block.actions)
+      block.strategy[block.first + action * block.stride + i] = uniform
+
+
+@pytest.mark.parametrize("method", ["prepare", "evaluate_and_update_policy"])
+def test_kernels_are_tried_with_the_parameters_of_the_first_iteration(method):
+  """With parameters of 0, this kernel would write no distribution."""
+
+  @dataclasses.dataclass(frozen=True)
+  class Own(RegretMinimizer):
+    observe = _divides_by_a_parameter
+
+    def parameters(self, iterations, game):
+      return parameter_rows(iterations, game, 2.0)
+
+  getattr(spiel_cfr.FullWidthSolver("kuhn_poker", Own()), method)()
 
 
 @block_kernel

@@ -11,7 +11,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr.regret_minimizers.hedge import (
   Hedge,
-  observe_choose_and_drop,
+  observe_thresholded_hedge,
 )
 
 
@@ -39,7 +39,7 @@ def step(regrets, utility, strategy, parameters, steps):
     padded[:, :count] = array
   own, seen, state = (padded.ravel() for padded in rows)
   local = np.full((1, 2 * LANES), steps)
-  run_kernel(observe_choose_and_drop, count, own, seen, state[None], local, parameters)
+  run_kernel(observe_thresholded_hedge, count, own, seen, state[None], local, parameters)
   strategy[:] = own.reshape(actions, LANES)[:, :count]
   regrets[:] = state.reshape(actions, LANES)[:, :count]
 

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint16s, aligned_zeros
 from spiel_cfr._numba.line_steps import CopyWithin, Selection, copy_within_line, scatter_line
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr._numba.steps import Chain, Step
-from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.averaging import AverageRule, Averaging
 from spiel_cfr.cfr.loops.state import FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartSteps, Visit
@@ -34,22 +35,50 @@ class IterationNumbers:
   """The numbers of the `IterationSchedule` for the current iteration.
 
   The loop copies them into `joined` before each iteration. The steps of the iteration have views of it, the following
-  three arrays, in their records.
+  four arrays, in their records.
 
   Attributes:
-    joined: float64 (columns,). All numbers: the following three arrays, one after the other.
+    joined: float64 (columns,). All numbers: the following four arrays, one after the other.
     weight: float64 (1,). The averaging weight of the iteration.
     taper_factor: float64 (1,). The factor by which `FullWidthState.cumulative` is added to `tapered` after the
       iteration; 0 for no addition.
-    parameters: float64 (parameters,). The minimizer's parameters, then those of `AverageRule`.
+    parameters: float64 (parameters,). The minimizer's parameters.
+    rule_parameters: float64 (parameters of the rule,). The parameters of `AverageRule`; shape (0,) without a rule.
   """
 
-  def __init__(self, length: int) -> None:
-    """Allocates this many numbers, filled with 0."""
-    self.joined = aligned_zeros(length)
+  def __init__(self, parameters: Float64s, rule_parameters: Float64s) -> None:
+    """Allocates the numbers of an iteration with these parameters, and with weights of 0."""
+    rule_start = FIRST_PARAMETER + len(parameters)
+    self.joined = aligned_zeros(rule_start + len(rule_parameters))
     self.weight = self.joined[WEIGHT : WEIGHT + 1]
     self.taper_factor = self.joined[TAPER_FACTOR : TAPER_FACTOR + 1]
-    self.parameters = self.joined[FIRST_PARAMETER:]
+    self.parameters = self.joined[FIRST_PARAMETER:rule_start]
+    self.rule_parameters = self.joined[rule_start:]
+    self.parameters[:], self.rule_parameters[:] = parameters, rule_parameters
+
+
+def parameters_of(
+  source: RegretMinimizer | AverageRule, iterations: Int64s, game: CompiledGame
+) -> Float64s:
+  """Returns the parameters of a minimizer or a rule at these iterations, shape (iterations, parameters).
+
+  Raises:
+    ArgumentError: a user's class returns another shape, or a minimizer returns no tie tolerance.
+  """
+  result = np.ascontiguousarray(source.parameters(iterations, game), np.float64)
+  has_tolerance = isinstance(source, RegretMinimizer)
+  if result.ndim != 2 or len(result) != len(iterations) or result.shape[1] < has_tolerance:
+    first = ", the tie tolerance first" if has_tolerance else ""
+    raise errors.ArgumentError(
+      f"`parameters` of {source} must return numbers of shape ({len(iterations)}, numbers){first}, not of shape "
+      f"{result.shape}."
+    )
+  return result
+
+
+def first_parameters(source: RegretMinimizer | AverageRule | None, game: CompiledGame) -> Float64s:
+  """Returns the parameters of a minimizer or a rule in iteration 1, shape (parameters,); shape (0,) for None."""
+  return np.zeros(0) if source is None else parameters_of(source, np.ones(1, np.int64), game)[0]
 
 
 class SolverArrays:
@@ -62,8 +91,8 @@ class SolverArrays:
     state: `FullWidthState`. The state of the solver.
     part_steps: the steps of visits to the parts, and their workspaces, with reach probabilities and utilities.
     iteration_numbers: the weights and parameters of the current iteration.
-    deferred_weights: float64 (players,). The weight with which each player's current strategy will be added to the
-      averages of subtrees at the next visit; 0 if it has been added. See `partitioned_loop`.
+    deferred_weights: float64 (players,). The weights still to be added to subtrees' averages, for each player's current
+      strategy; 0 if nothing is deferred. See `partitioned_loop`.
     locked: two arrays (locked sequences,). The locked sequences, and their probabilities.
     predict: `StepKernel`. The minimizer's kernel `predict`; None for a minimizer without predictions.
   """
@@ -78,7 +107,10 @@ class SolverArrays:
     # `predict` may be a property. It is read once, since the workspace depends on it.
     self.predict = minimizer.predict
     self.part_steps = PartSteps(partition, predicts=self.predict is not None, dtype=game.dtype)
-    self.iteration_numbers = IterationNumbers(FIRST_PARAMETER)
+    # A user's kernel runs for a trial before the first iteration, with the parameters of that iteration.
+    self.iteration_numbers = IterationNumbers(
+      first_parameters(minimizer, game), first_parameters(averaging.rule, game)
+    )
     self.deferred_weights = np.zeros(game.num_players)
     self.lock(np.zeros(0, np.int64))
 
@@ -110,7 +142,7 @@ class SolverArrays:
     initial = self._minimizer.initial_infoset_state(self.game)
     for infosets, lines in self.infoset_state_parts():
       lines[:] = initial[:, infosets]
-    self.compute_trunk_reach()
+    self.compute_reach()
 
   def lock(self, sequences: Int64s) -> None:
     """Locks the current probabilities of these sequences, and unlocks all others."""
@@ -142,16 +174,16 @@ class SolverArrays:
     """Makes a behavioral form, shape (sequences,), the current policy. Locked sequences keep their probabilities."""
     self.state.strategy[:] = probabilities
     self.restore_locked()
-    self.compute_trunk_reach()
+    self.compute_reach()
 
-  def compute_trunk_reach(self) -> None:
-    """Computes the reach probabilities of the trunk, or of the whole game, from the current strategies."""
+  def compute_reach(self) -> None:
+    """Computes the reach probabilities of part 0, the whole game or its trunk, from the current strategies."""
     part, part_steps = self.parts[0], self.part_steps
     for visit, tree in zip(part_steps.visits(0), part.every_infoset, strict=True):
       Chain(part_steps.reach(visit, self.strategy(visit), tree)).run()
 
   def set_sequence_form(self, sequence_form: Float64s) -> None:
-    """Makes a sequence form, shape (sequences,), the current policy. The caller then calls `compute_trunk_reach`.
+    """Makes a sequence form, shape (sequences,), the current policy. The caller then calls `compute_reach`.
 
     Locked sequences keep their probabilities. An infoset that its owner never reaches keeps its strategy.
     """
@@ -200,9 +232,8 @@ class SolverArrays:
 
   def root_values(self) -> list[float]:
     """Returns the value of each player's empty sequence in its last update."""
-    utility, part = self.part_steps.workspace_of_part_0.utility, self.parts[0]
     return [
-      utility[player].item(part.player_slice(player).start) for player in self.part_steps.players
+      visit.utility.item(self.player_slice(visit).start) for visit in self.part_steps.visits(0)
     ]
 
   def weight_sum(self, player: int) -> AnyFloats:
@@ -210,8 +241,8 @@ class SolverArrays:
 
     It is the entry of the player's empty sequence in `FullWidthState.cumulative`.
     """
-    trunk = self.parts[0]
-    root = trunk.sequences[player].start + trunk.player_slice(player).start
+    part = self.parts[0]
+    root = part.sequences[player].start + part.player_slice(player).start
     return self.state.cumulative[root : root + 1]
 
   def tree(self, visit: Visit) -> Tree:

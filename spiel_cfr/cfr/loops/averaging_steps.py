@@ -46,7 +46,10 @@ class AddToTapered(NamedTuple):
 
 @step(AddToTapered)
 def add_to_tapered(record: AddToTapered) -> None:
-  """Tapered += taper_factor * cumulative. It runs at the end of an iteration, before the iteration is counted."""
+  """Adds the sums to the tapered sums: tapered += taper_factor * cumulative.
+
+  It runs at the end of an iteration, before the iteration is counted.
+  """
   tapered, cumulative, factor = record.tapered, record.cumulative, record.taper_factor[0]
   if factor != 0.0:
     for i in range(np.uint64(tapered.shape[0])):
@@ -98,28 +101,25 @@ def taper_steps(arrays: SolverArrays) -> list[Step]:
 def rule_step(arrays: SolverArrays, visit: Visit, rule: AverageRule) -> Step:
   """Returns the step in which a user's rule updates a player's average in a whole game."""
   own, state, numbers = arrays.player_slice(visit), arrays.state, arrays.iteration_numbers
-  # The rule's parameters come after those of the minimizer.
-  num_of_rule = rule.parameters(np.ones(1, np.int64), arrays.game).shape[1]
-  of_rule = numbers.parameters[len(numbers.parameters) - num_of_rule :]
   record = AverageBlock(
     sums=state.cumulative[own],
     memory=contiguous_lines(state.memory, rule.memory_lines, own),
     sequence_form=visit.sequence_form[own],
     weight=numbers.weight,
-    parameters=of_rule,
+    parameters=numbers.rule_parameters,
   )
   trial = AverageBlock(
     sums=np.zeros(MOST_LANES, state.cumulative.dtype),
     memory=np.zeros((rule.memory_lines, MOST_LANES), state.cumulative.dtype),
     sequence_form=np.ones(MOST_LANES, state.cumulative.dtype),
     weight=numbers.weight.copy(),
-    parameters=of_rule.copy(),
+    parameters=numbers.rule_parameters.copy(),
   )
   rule.add.try_on(
     trial,
     f"{type(rule).__name__} has memory_lines = {rule.memory_lines} (lines of `memory`), and its `parameters` returns "
-    f"{num_of_rule} numbers for each iteration; the kernel needs more of one of them, or uses another index beyond the "
-    "sequences.",
+    f"{len(numbers.rule_parameters)} numbers for each iteration; the kernel needs more of one of them, or uses another "
+    "index beyond the sequences.",
   )
   return rule.add.on(record, arrays.game.dtype)
 

@@ -17,14 +17,13 @@ compiled code. `partitioned_loop` is for games cut into a trunk and subtrees.
 """
 
 import abc
-from typing import Any
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.steps import Chain, Step, StepKernel
 from spiel_cfr.cfr.averaging import Averaging, counts_after
-from spiel_cfr.cfr.loops.arrays import IterationNumbers, SolverArrays
+from spiel_cfr.cfr.loops.arrays import SolverArrays
 from spiel_cfr.cfr.loops.averaging_steps import (
   averaging_pass,
   rule_step,
@@ -41,15 +40,13 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 # Players that update at the same time.
 Players = tuple[int, ...]
-# The key of a whole iteration among chains of steps.
-_ITERATION = "iteration"
 
 
 class Loop(abc.ABC):
   """Base class of the iterations of one solver.
 
   Call `complete_arrays` before reading the arrays. After writing to them, call `lock` with the locked sequences and
-  `SolverArrays.compute_trunk_reach`.
+  `SolverArrays.compute_reach`.
 
   Attributes:
     arrays: the state of the solver, and its workspaces.
@@ -75,8 +72,8 @@ class Loop(abc.ABC):
     self._game, self._minimizer, self._averaging = game, minimizer, averaging
     self._updates = updates
     self.arrays = SolverArrays(game, minimizer, averaging, partition)
-    # The steps of an update by its players, and those of a whole iteration.
-    self._chains: dict[Any, Chain] = {}
+    # The steps of an update, by its players.
+    self._update_chains: dict[Players, Chain] = {}
     # Iterations leave out forced moves. These steps update the sums there.
     sums = self.arrays.state.cumulative, self.arrays.state.tapered
     self._forced_moves = Chain(
@@ -88,24 +85,27 @@ class Loop(abc.ABC):
     """Runs iterations, and counts them in the state.
 
     Args:
-      numbers: float64 (iterations, columns). The `IterationNumbers` of each iteration. Without iterations, steps are
-        only compiled.
+      numbers: float64 (iterations, columns). The `IterationNumbers` of each iteration.
     """
+
+  @abc.abstractmethod
+  def compile(self) -> None:
+    """Compiles the steps of an iteration, or loads them from disk, without running them."""
 
   def update_chain(self, players: Players) -> Chain:
     """Returns the steps in which `players` update at the same time in part 0, the whole game or its trunk.
 
     For CFR+, these are the gradient, the backward pass, the forward pass, and the sum of weights.
     """
-    if players in self._chains:
-      return self._chains[players]
+    if players in self._update_chains:
+      return self._update_chains[players]
     part_steps = self.arrays.part_steps
-    visits = [Visit(0, player, part_steps.workspace_of_part_0) for player in players]
+    visits = [visit for visit in part_steps.visits(0) if visit.player in players]
     steps = [part_steps.gradient(visit) for visit in visits]
     for visit in visits:
       steps += [*self.minimizer_steps(visit), *self._averaging_steps(visit)]
-    self._chains[players] = Chain(steps)
-    return self._chains[players]
+    self._update_chains[players] = Chain(steps)
+    return self._update_chains[players]
 
   def minimizer_steps(self, visit: Visit) -> list[Step]:
     """Returns the steps in which a player's minimizer observes the gradient in a part, and chooses the next strategy.
@@ -153,7 +153,7 @@ class Loop(abc.ABC):
     )
     tree, minimizer = arrays.tree(visit), self._minimizer
     # Steps do not check indices, so a user's kernel first runs once with checks.
-    if not type(minimizer).__module__.startswith("spiel_cfr.") and len(tree.groups):
+    if not minimizer.is_built_in and len(tree.groups):
       try_block_kernel(kernel, block, int(tree.groups[:, ACTIONS].max()), minimizer)
     return Backward(tree, block_kernel_address(kernel, self._game.dtype), block)
 
@@ -170,12 +170,7 @@ class Loop(abc.ABC):
 
   def set_iteration_numbers(self, numbers: Float64s) -> None:
     """Writes the weight and the parameters of the current iteration."""
-    arrays = self.arrays
-    if len(numbers) != len(arrays.iteration_numbers.joined):
-      # Steps have addresses in the old numbers.
-      self._chains.clear()
-      arrays.iteration_numbers = IterationNumbers(len(numbers))
-    arrays.iteration_numbers.joined[:] = numbers
+    self.arrays.iteration_numbers.joined[:] = numbers
 
   @abc.abstractmethod
   def update_player(self, player: int, numbers: Float64s) -> None:
@@ -194,20 +189,29 @@ class Loop(abc.ABC):
     """Locks the current probabilities of these sequences in all following iterations, and unlocks all others."""
     self.arrays.lock(sequences)
     # Chains have steps that restore locked probabilities.
-    self._chains.clear()
+    self._update_chains.clear()
 
 
 class WholeGameLoop(Loop):
   """Iterations in a game of one part."""
 
+  # The steps of a whole iteration; None before they are needed.
+  _iteration: Chain | None = None
+
   def advance(self, numbers: Float64s) -> None:
-    self.set_iteration_numbers(numbers[0] if len(numbers) else np.zeros(numbers.shape[1]))
-    if _ITERATION not in self._chains:
+    if self._iteration is None:
       steps = [step for players in self._updates for step in self.update_chain(players).steps]
-      self._chains[_ITERATION] = Chain([*steps, *taper_steps(self.arrays)])
-    current = self.arrays.iteration_numbers.joined
-    self._chains[_ITERATION].repeat(numbers, current, self.arrays.state.counts)
+      self._iteration = Chain([*steps, *taper_steps(self.arrays)])
+    self._iteration.repeat(numbers, self.arrays.iteration_numbers.joined, self.arrays.state.counts)
     self._forced_moves.run()
+
+  def compile(self) -> None:
+    # Zero iterations: `advance` makes all steps, for which it compiles them, and repeats them 0 times.
+    self.advance(np.zeros((0, len(self.arrays.iteration_numbers.joined))))
+
+  def lock(self, sequences: Int64s) -> None:
+    super().lock(sequences)
+    self._iteration = None
 
   def update_player(self, player: int, numbers: Float64s) -> None:
     self.set_iteration_numbers(numbers)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.steps import Chain
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.averaging import Averaging, counts_after
@@ -76,28 +76,26 @@ class PartitionedLoop(Loop):
       [counts_after(averaging, player, updates) for player in self.arrays.part_steps.players]
     )
     self._subtrees = subtrees(self.arrays, self.subtree_chain)
+    # The steps of visits, by the arguments of `subtree_chain` and whether each player's average is deferred.
+    self._subtree_chains: dict[tuple[int, PartWorkspace, Players, tuple[bool, ...]], Chain] = {}
 
   def advance(self, numbers: Float64s) -> None:
-    if not len(numbers):
-      self.set_iteration_numbers(np.zeros(numbers.shape[1]))
-      self._compile()
-      return
     deferred = self.arrays.deferred_weights
     # Shape (iterations, players): the weights of each player's strategy before its update, and after it.
     before = numbers[:, WEIGHT, None] * ~self._counts_after
     after = numbers[:, WEIGHT, None] * self._counts_after
     deferred[:] = before[0]
 
-    def iterate(iteration: int, last: bool) -> None:
-      self.set_iteration_numbers(numbers[iteration])
+    def iterate(number: int, last: bool) -> None:
+      self.set_iteration_numbers(numbers[number])
       tapers = self.arrays.iteration_numbers.taper_factor[0] != 0.0
       # Callers and tapered sums read the averages, so that nothing may stay deferred.
       completes = last or tapers
-      before_next = np.zeros_like(deferred) if last else before[iteration + 1]
+      before_next = np.zeros_like(deferred) if last else before[number + 1]
       for players in self._updates:
         self._update(players)
         updated = list(players)
-        deferred[updated] = after[iteration, updated]
+        deferred[updated] = after[number, updated]
         if not completes:
           deferred[updated] += before_next[updated]
       if completes:
@@ -110,8 +108,7 @@ class PartitionedLoop(Loop):
     whole_steps(iterate, len(numbers))
     self._subtrees.check()
 
-  def _compile(self) -> None:
-    """Compiles the steps of an iteration without running them."""
+  def compile(self) -> None:
     self.arrays.deferred_weights[:] = 1.0
     for players in self._updates:
       self.subtree_chain(1, self.arrays.part_steps.subtree_workspaces[0], players)
@@ -147,10 +144,10 @@ class PartitionedLoop(Loop):
   def subtree_chain(self, number: int, workspace: PartWorkspace, players: Players) -> Chain:
     """Returns the steps of a visit to a subtree: deferred strategies are averaged, then `players` update at once."""
     deferred = self.arrays.deferred_weights
-    is_deferred = (deferred != 0.0).tolist()
-    key = number, workspace, players, *is_deferred
-    if key in self._chains:
-      return self._chains[key]
+    is_deferred = tuple((deferred != 0.0).tolist())
+    key = number, workspace, players, is_deferred
+    if key in self._subtree_chains:
+      return self._subtree_chains[key]
     part_steps, steps = self.arrays.part_steps, []
     visits = [Visit(number, player, workspace) for player in part_steps.players]
     for visit in visits:
@@ -165,5 +162,9 @@ class PartitionedLoop(Loop):
     steps += [part_steps.gradient(visits[player]) for player in players]
     for player in players:
       steps += self.minimizer_steps(visits[player])
-    self._chains[key] = Chain(steps)
-    return self._chains[key]
+    self._subtree_chains[key] = Chain(steps)
+    return self._subtree_chains[key]
+
+  def lock(self, sequences: Int64s) -> None:
+    super().lock(sequences)
+    self._subtree_chains.clear()

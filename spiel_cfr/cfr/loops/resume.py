@@ -42,4 +42,4 @@ def resume_from(
       visit.workspace.scratch.value[:] = 0.0
       record = loop.backward_arguments(visit, kernel, visit.utility, parameters)
       Chain([backward_pass.on(record._replace(tree=tree), game.dtype)]).run()
-  arrays.compute_trunk_reach()
+  arrays.compute_reach()
