@@ -120,9 +120,8 @@ class WrongParameters(AverageRule):
 def test_invalid_parameters_of_rules_are_named():
   for value, error in ((None, errors.ArgumentError), (np.nan, errors.NotFiniteError)):
     averaging = Averaging(rule=WrongParameters(value))
-    solver = FullWidthSolver("kuhn_poker", RegretMatching.plus(), averaging=averaging)
     with pytest.raises(error, match="WrongParameters"):
-      solver.run(1)
+      FullWidthSolver("kuhn_poker", RegretMatching.plus(), averaging=averaging).run(1)
 
 
 @average_kernel
