@@ -146,7 +146,8 @@ def try_block_kernel(kernel: Any, block: Block, actions: int, minimizer: Any) ->
     )
   if not np.allclose(trial.strategy.reshape(actions, MOST_LANES).sum(axis=0), 1.0, atol=1e-3):
     raise errors.ArgumentError(
-      f"{kernel.__qualname__} must write probabilities that sum to 1 to `strategy`: call normalize(block, i, total)."
+      f"{kernel.__qualname__} must write probabilities that sum to 1 to `strategy`, also for utilities of 0: call "
+      "normalize(block, i, total)."
     )
 
 
