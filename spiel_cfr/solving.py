@@ -211,6 +211,7 @@ def solve(
     ArgumentError: a number is invalid, the name of the solver is unknown, or the solver belongs to another game.
     GameError: see `compile_game`.
   """
+  arguments.boolean(relative, "relative")
   start = time.perf_counter()
   arguments.real_number(exploitability, "exploitability", 0.0, math.inf)
   arguments.real_number(seconds, "seconds", 0.0, math.inf)

@@ -40,6 +40,7 @@ def TabularCFRSolver(
     linear_averaging: whether iteration t has weight t in the average; otherwise, weight 1.
     regret_matching_plus: whether negative cumulative regrets are forgotten.
   """
+  arguments.boolean(linear_averaging, "linear_averaging")
   return FullWidthSolver(
     game,
     RegretMatching(forgets_negative=regret_matching_plus),

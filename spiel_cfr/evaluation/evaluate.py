@@ -103,6 +103,7 @@ def nash_conv(
     PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
+  arguments.boolean(return_only_nash_conv, "return_only_nash_conv")
   result = evaluate(*_read_policy(game, policy))
   if return_only_nash_conv:
     return result.nash_conv

@@ -79,6 +79,9 @@ def compile_game(
     GameError: the game can't be loaded or solved; the subclass says why, see `spiel_cfr.errors`.
     ArgumentError: `max_nodes` or `max_bytes` is not a positive number, or `game` is not a game.
   """
+  arguments.boolean(progress, "progress")
+  if vector_form is not None:
+    arguments.boolean(vector_form, "vector_form")
   if isinstance(game, CompiledGame):
     return game
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")

@@ -152,6 +152,7 @@ def run(
     OSError: a trace or a checkpoint can't be written.
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run ended.
   """
+  arguments.boolean(evaluate_current, "evaluate_current")
   traces = _check_arguments(solver, traces, checkpoints)
   arguments.of_type(progress, "progress", int)
   if not (stop_when is None or callable(stop_when)):

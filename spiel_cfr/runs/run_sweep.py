@@ -148,6 +148,7 @@ def sweep(
     OSError: the folder can't be written to.
     KeyboardInterrupt: Ctrl-C was pressed. The runs have saved checkpoints, and `table.csv` has the results so far.
   """
+  arguments.boolean(progress, "progress")
   rules = StoppingRules(iterations, target_nash_conv, target_exploitability, seconds)
   if checkpoint_every is None:
     checkpoint_every = (

@@ -80,6 +80,7 @@ class Gadget:
     """
     arguments.one_of(self.front, "front", ["deal", "choice", "pick"])
     arguments.real_number(self.forced, "forced", 0.0, math.nextafter(1.0, 0.0))
+    arguments.boolean(self.reach, "reach")
     if self.front == "deal" and (self.reach or self.forced):
       raise errors.ArgumentError(
         "The front 'deal' has no bound: reach and forced are for the fronts 'choice' and 'pick'."

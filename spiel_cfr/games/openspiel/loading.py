@@ -18,6 +18,7 @@ from typing import Any
 import pyspiel
 
 from spiel_cfr import errors
+from spiel_cfr._util import arguments
 from spiel_cfr.games.openspiel.forked_child import CAN_FORK, ChildDiedError, call_in_child
 
 _PROBE_SECONDS = 10.0
@@ -49,6 +50,7 @@ def load_game(game: str | pyspiel.Game, *, needs_strings: bool = True) -> pyspie
     InvalidPayoffError: a trial game ended with a payoff that is not finite.
     GameError: a game object can't be played.
   """
+  arguments.boolean(needs_strings, "needs_strings")
   if isinstance(game, str):
     if "python_" in game:
       register_python_games()

@@ -166,6 +166,9 @@ def compile_vector_game(
     ArgumentError: an argument is out of its range, or see `GameView.legal_actions`.
     GameError: the game can't be loaded, or chance outcomes have no probabilities.
   """
+  arguments.boolean(progress, "progress")
+  if partitioned is not None:
+    arguments.boolean(partitioned, "partitioned")
   dtype = arguments.precision(dtype)
   num_threads = arguments.positive_integer(num_threads, "num_threads")
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")

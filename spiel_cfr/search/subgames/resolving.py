@@ -142,6 +142,7 @@ def resolve(
     OSError: the file cannot be read or written.
     GameError: see `compile_game`.
   """
+  arguments.boolean(continual, "continual")
   arguments.positive_integer(iterations, "iterations")
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
   game = compile_game(game).original

@@ -233,14 +233,14 @@ def _fits(value: Any, hint: Any) -> bool:
   if hint is int:
     return is_number and not isinstance(value, float)
   if hint is bool:
-    return True
+    return isinstance(value, bool | np.bool_) or (is_number and value in (0, 1))
   if hint is str or origin is os.PathLike:
     return isinstance(value, str)
   # A protocol, an alias of NumPy's, a sequence: what is in it is for the call to see.
   kind = origin or hint
   if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
     return True
-  if kind is Sequence and isinstance(value, np.ndarray):
+  if kind is Sequence and (isinstance(value, np.ndarray) or value == {}):
     return True
   if kind is np.ndarray:
     return isinstance(value, np.ndarray | list | int | float)

@@ -33,6 +33,7 @@ _CALLED_BY_US = {
     "scale",
     "follows",
     "shares",
+    "shutdown",
     "submit",
     "to_original",
     "with_partition",
