@@ -16,6 +16,7 @@ read it.
 """
 
 import functools
+import hashlib
 import typing
 from typing import Annotated, Any, NamedTuple
 
@@ -107,7 +108,9 @@ class RecordType(types.Type):
         length = member.num_words
       self.members[name] = self.num_words, member
       self.num_words += length
-    super().__init__(f"spiel_cfr.record {record.__qualname__} of {number}")
+    # numba takes types of one name for one type, and two modules may name their records alike.
+    fields = hashlib.sha256(repr(list(self.members.items())).encode()).hexdigest()[:16]
+    super().__init__(f"spiel_cfr.record {record.__qualname__} {fields} of {number}")
 
 
 @functools.cache

@@ -139,7 +139,7 @@ def certify(
   Raises:
     PolicyError: the policy is not a policy of this game.
     NoStatesError: the game was made of arrays.
-    UnsupportedGameError: the game has too many histories, and computes in float32.
+    UnsupportedGameError: the game has too many histories, and computes in float32 or with a user's form of payoffs.
     InvalidPayoffError: the game has too many histories, and payoffs that are too large or too small for floats.
     ArgumentError: `max_nodes` is not a positive integer.
     GameError: see `compile_game`.
@@ -148,6 +148,11 @@ def certify(
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   probabilities = open_spiel.from_policy(compiled, policy)
   in_floats = needs_rounding(compiled, max_nodes)
+  if in_floats and not compiled.payoff.is_built_in:
+    raise errors.UnsupportedGameError(
+      f"The rounding errors of {type(compiled.payoff).__name__} have no proven bound, and {compiled.name} has more "
+      f"than max_nodes={max_nodes:,} histories: raise max_nodes."
+    )
   if in_floats:
     bounds = rounded_bounds(compiled, probabilities)
   else:

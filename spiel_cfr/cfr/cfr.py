@@ -206,7 +206,7 @@ class FullWidthSolver(WarmStartMixin, Solver):
 
   @synchronized
   def sums(self) -> AnyFloats:
-    """Returns a multiple of the average policy in sequence form; the current policy before the first iteration."""
+    """Returns a multiple of the average policy in sequence form; the current policy while the sum of weights is 0."""
     state = self.complete_state()
     return state.sums() if state.total_weight else self.current_sequence_form()
 

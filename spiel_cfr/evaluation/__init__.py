@@ -10,6 +10,7 @@ from spiel_cfr.evaluation.evaluate import (
 )
 from spiel_cfr.evaluation.infoset_regrets import InfosetRegret, largest_infoset_regret
 from spiel_cfr.evaluation.linear_program import LPSolution, solve_lp
+from spiel_cfr.evaluation.payoff_check import check_payoff
 from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
   "LPSolution",
   "NashConv",
   "best_response",
+  "check_payoff",
   "constraint_matrix",
   "expected_values",
   "exploitability",

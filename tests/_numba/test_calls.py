@@ -187,3 +187,31 @@ def test_records_keep_their_arrays_and_nothing_else():
   gc.collect()
   temporary.run()
   np.testing.assert_array_equal(temporary.steps[0].record.record.numbers, [3.0] * 3)
+
+
+class _Other:
+  class Lines(NamedTuple):
+    b: Doubles
+    a: Doubles
+
+
+class _One:
+  class Lines(NamedTuple):
+    a: Doubles
+    b: Doubles
+
+
+def test_records_of_one_name_are_two_types():
+  """Numba takes types of one name for one type: the second kernel wrote into the field of the first."""
+  for record in (_One.Lines, _Other.Lines):
+    record.__qualname__ = "Lines"
+  for record in (_One.Lines, _Other.Lines):
+    a, b = np.zeros(8), np.zeros(8)
+    write = step(record)(lambda record: _write(record))
+    Chain([write.on(record(a=a, b=b))]).run()
+    assert (a[0], b[0]) == (1.0, 0.0)
+
+
+@inlined
+def _write(record):
+  record.a[0] = 1.0

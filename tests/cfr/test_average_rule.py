@@ -117,6 +117,33 @@ class WrongParameters(AverageRule):
     return np.zeros(3) if self.value is None else np.full((len(iterations), 1), self.value)
 
 
+@average_kernel
+def add_to_the_first(average):
+  for i in range(average.sums.shape[0]):
+    average.sums[i] += average.weight[0] * average.sequence_form[i]
+  average.sums[0] += 1.0
+
+
+@average_kernel
+def leave_out_the_first(average):
+  for i in range(1, average.sums.shape[0]):
+    average.sums[i] += average.weight[0] * average.sequence_form[i]
+
+
+@pytest.mark.parametrize("kernel", [add_to_the_first, leave_out_the_first])
+def test_rules_that_treat_sequences_differently_are_refused(kernel):
+  """The first had exploitability 0, the second reported the current policy as the average."""
+
+  @dataclasses.dataclass(frozen=True)
+  class Uneven(AverageRule):
+    add = kernel
+
+  with pytest.raises(errors.ArgumentError, match="Uneven does not treat all sequences alike"):
+    FullWidthSolver(
+      "kuhn_poker", RegretMatching.plus(), averaging=Averaging(1.0, rule=Uneven())
+    ).run(1)
+
+
 def test_invalid_parameters_of_rules_are_named():
   for value, error in ((None, errors.ArgumentError), (np.nan, errors.NotFiniteError)):
     averaging = Averaging(rule=WrongParameters(value))

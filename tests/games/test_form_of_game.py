@@ -1,6 +1,7 @@
 """A user's form of game with its own payoffs: a zero-sum matrix that is never listed."""
 
 import hashlib
+import pickle
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from spiel_cfr.games.own_forms import (
   build_treeplexes,
   step,
 )
+from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 
 
 class _MatrixGradient(NamedTuple):
@@ -153,6 +155,64 @@ def test_iterations_with_payoffs_of_a_user_visit_infosets_of_one_action():
   solver.run(50)
   assert solver.average_policy_dict()["0:0"][int(payoffs.argmax())] > 0.9
   assert game.decisions.payoff.form == "matrix"
+
+
+class _Elsewhere(_Matrix):
+  """Leaves at the second of the numbers that a padded infoset has, where it has no action."""
+
+  def leaves(self, player):
+    result = super().leaves(player)
+    return result._replace(own=result.own + np.uint32(1))
+
+
+class _Doubled(_Matrix):
+  def leaves(self, player):
+    result = super().leaves(player)
+    return result._replace(values=2.0 * result.values)
+
+
+@pytest.mark.parametrize(
+  ("form", "match"),
+  [(_Elsewhere, "no sequence of player 0"), (_Doubled, "the sum over the leaves")],
+)
+def test_a_gradient_that_is_not_that_of_the_leaves_is_refused(form, match):
+  _, listed = _pair()
+  payoffs = np.random.default_rng(0).normal(size=(3, 5))
+  spiel_cfr.evaluation.check_payoff(
+    listed.with_payoff(_Matrix(payoffs, listed.treeplexes, listed.infosets))
+  )
+  with pytest.raises(errors.ArgumentError, match=match):
+    spiel_cfr.evaluation.check_payoff(
+      listed.with_payoff(form(payoffs, listed.treeplexes, listed.infosets))
+    )
+
+
+def test_built_in_forms_have_the_gradients_of_their_leaves():
+  for game in (
+    spiel_cfr.compile_game("kuhn_poker(players=3)"),
+    spiel_cfr.games.compile_vector_game("leduc_poker", partitioned=True),
+    spiel_cfr.games.compile_private_moves_game("dark_hex(board_size=2)"),
+    spiel_cfr.poker.compile_public_game("leduc_poker", dtype="float32"),
+  ):
+    spiel_cfr.evaluation.check_payoff(game)
+
+
+def test_replaced_payoffs_take_the_returns_of_states_away():
+  """A certificate of the old payoffs was given for the new ones."""
+  kuhn = spiel_cfr.compile_game("kuhn_poker", vector_form=False)
+  leaves = kuhn.payoff.leaves(0)
+  payoffs = np.random.default_rng(0).normal(size=len(leaves.values))
+  both = np.stack([payoffs, -payoffs], axis=1)
+  built = LeafRows.build(np.stack([leaves.own, *leaves.others]), both, kuhn.treeplexes)
+  other = kuhn.with_payoff(built, payoff_range=(-9.0, 9.0))
+  policy = spiel_cfr.CFRPlusSolver(other).average_policy_dict()
+  for game in (other, pickle.loads(pickle.dumps(other)), other.with_payoff(built)):
+    with pytest.raises(errors.NoStatesError, match="with_payoff has replaced the payoffs"):
+      spiel_cfr.certify(game, policy)
+    with pytest.raises(errors.NoStatesError, match="with_payoff has replaced the payoffs"):
+      spiel_cfr.search.resolve(game, policy)
+  same = kuhn.with_payoff(built, view=kuhn.view)
+  assert spiel_cfr.certify(same, policy).nash_conv
 
 
 def test_what_a_form_does_not_have_is_refused():

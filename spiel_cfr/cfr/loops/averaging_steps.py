@@ -112,7 +112,7 @@ def rule_step(arrays: SolverArrays, visit: Visit, rule: AverageRule) -> Step:
     sums=np.zeros(MOST_LANES, state.cumulative.dtype),
     memory=np.zeros((rule.memory_lines, MOST_LANES), state.cumulative.dtype),
     sequence_form=np.ones(MOST_LANES, state.cumulative.dtype),
-    weight=numbers.weight.copy(),
+    weight=np.ones(1),
     parameters=numbers.rule_parameters.copy(),
   )
   rule.add.try_on(
@@ -121,13 +121,18 @@ def rule_step(arrays: SolverArrays, visit: Visit, rule: AverageRule) -> Step:
     f"{len(numbers.rule_parameters)} numbers for each iteration; the kernel needs more of one of them, or uses another "
     "index beyond the sequences.",
   )
+  if not (trial.sums == trial.sums[0]).all():
+    raise errors.ArgumentError(
+      f"{type(rule).__name__} does not treat all sequences alike: from equal numbers it has made {trial.sums}. The "
+      "average would not be a strategy."
+    )
   return rule.add.on(record, arrays.game.dtype)
 
 
 def check_sums_of_rule(arrays: SolverArrays, rule: AverageRule) -> None:
   """Raises ArgumentError if the sums that a user's rule has made can't be normalized."""
   least = min(arrays.weight_sum(player).item() for player in arrays.part_steps.players)
-  if least < 0.0:
+  if least < 0.0 or (least == 0.0 and arrays.state.cumulative.any()):
     raise errors.ArgumentError(
       f"After {int(arrays.state.counts[0]):,} iterations {type(rule).__name__} has made the first element of `sums` "
       f"{least:zg}. The average policy is `sums` divided by this element, so it must be positive."

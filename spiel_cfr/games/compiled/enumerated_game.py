@@ -38,6 +38,14 @@ def without_lost_view(attributes: dict[str, Any]) -> dict[str, Any]:
   return attributes
 
 
+def _replaced_returns(state: Any) -> list[float]:
+  """Raises NoStatesError: the returns of a state, after `with_payoff` has replaced the payoffs."""
+  raise errors.NoStatesError(
+    "with_payoff has replaced the payoffs of this game, so that OpenSpiel's states have other returns. Give it "
+    "view=game.view.with_returns(function of a state), or view=game.view if the payoffs are the same in another form."
+  )
+
+
 def view_of_string(game: CompiledGame, infostate: Literal["history"] | None = None) -> GameView:
   """Returns the view of the game that OpenSpiel loads from a compiled game's string; see `CompiledGame.view`."""
   try:
@@ -60,6 +68,9 @@ def view_of_string(game: CompiledGame, infostate: Literal["history"] | None = No
 
 class EnumeratedGame(CompiledGame):
   """A game that lists all leaves. Make one with `compile_game`, `game_from_arrays` or `load_compiled_game`."""
+
+  # Whether `with_payoff` has replaced the payoffs, so that OpenSpiel's states have other returns.
+  _has_replaced_payoff = False
 
   def __init__(
     self,
@@ -88,7 +99,8 @@ class EnumeratedGame(CompiledGame):
       return self._original.view
     if self.open_spiel_version is None:
       return super().view
-    return view_of_string(self)
+    view = view_of_string(self)
+    return view.with_returns(_replaced_returns) if self._has_replaced_payoff else view
 
   def __getstate__(self) -> dict[str, Any]:
     """Leaves out the view of a game that OpenSpiel can't load again; `view` then raises an error that says so."""
@@ -120,7 +132,9 @@ class EnumeratedGame(CompiledGame):
   def with_payoff(self, payoff: Payoff, **other: Any) -> "EnumeratedGame":
     """Returns the game with other payoffs, and with other attributes that depend on them, such as `payoff_range`.
 
-    The payoffs may have a form of your own; such a game can't be saved.
+    The payoffs may have a form of your own; such a game can't be saved. States of the game have no returns any more,
+    because OpenSpiel's would be those of the old payoffs. If they are right, pass `view=game.view`; otherwise,
+    `view=game.view.with_returns(function of a state)`.
 
     Raises:
       UnsupportedGameError: the game is an abstraction.
@@ -129,8 +143,13 @@ class EnumeratedGame(CompiledGame):
       raise errors.UnsupportedGameError(
         "An abstraction has the payoffs of its original game: call abstract(original.with_payoff(...), buckets)."
       )
+    attributes = super().__getstate__() | {"_payoff": payoff}
+    if payoff is not self._payoff and "view" not in other:
+      attributes["_has_replaced_payoff"] = True
+      if "view" in attributes:
+        attributes["view"] = attributes["view"].with_returns(_replaced_returns)
     result = object.__new__(EnumeratedGame)
-    result.__dict__.update(super().__getstate__(), _payoff=payoff, **other)
+    result.__dict__.update(attributes | other)
     return result
 
   def save(self, path: str | os.PathLike[str]) -> None:
