@@ -14,6 +14,7 @@ and closures are compiled at every start too, without a warning.
 """
 
 import contextlib
+import enum
 import functools
 import hashlib
 import importlib.util
@@ -26,7 +27,7 @@ import tempfile
 import threading
 import types
 import warnings
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -256,7 +257,11 @@ def _made_of(function: Any, signature: Any, options: dict[str, Any]) -> str | No
 
 
 def _global_values(function: Any, modules: Container[str]) -> list[Any]:
-  """Returns the values of the global numbers and arrays that a function of some modules uses, or functions it calls."""
+  """Returns the values that numba compiles into the code of a function of some modules, and of functions it calls.
+
+  These are numbers, strings and arrays in global variables, in defaults of arguments, and in variables of enclosing
+  functions; members of enumerations; and the code of the functions that are called.
+  """
   result, seen, pending = list[Any](), set[int](), [function]
   while pending:
     # Dispatchers of numba have the plain function in `py_func`, kernels of this package in `function`.
@@ -267,19 +272,36 @@ def _global_values(function: Any, modules: Container[str]) -> list[Any]:
     seen.add(id(plain))
     names = _names_in(plain.__code__)
     values = [plain.__globals__[name] for name in names if name in plain.__globals__]
-    imported = [value for value in values if isinstance(value, types.ModuleType)]
-    values += [vars(module)[name] for module in imported for name in names if name in vars(module)]
-    result += [_frozen(value) for value in values]
+    values += _attributes([value for value in values if isinstance(value, types.ModuleType)], names)
+    values += plain.__defaults__ or ()
+    values += [cell.cell_contents for cell in plain.__closure__ or ()]
+    result += [plain.__qualname__, plain.__code__.co_code, *map(_frozen, values)]
     pending += filter(callable, values)
   return result
 
 
+def _attributes(modules: Sequence[types.ModuleType], names: Sequence[str]) -> list[Any]:
+  """Returns the attributes with these names of modules, and of modules that are such attributes."""
+  result, seen, pending = list[Any](), set[int](), list(modules)
+  while pending:
+    module = pending.pop()
+    if id(module) in seen:
+      continue
+    seen.add(id(module))
+    found = [vars(module)[name] for name in names if name in vars(module)]
+    result += found
+    pending += [value for value in found if isinstance(value, types.ModuleType)]
+  return result
+
+
 def _frozen(value: Any) -> Any:
-  """Returns something whose `repr` tells a number, a string, an array, or a tuple of these; None for other values."""
+  """Returns something whose `repr` tells a number, a string, an array, a tuple or an enumeration; None for others."""
   if isinstance(value, tuple):
     return [_frozen(each) for each in value]
   if isinstance(value, np.ndarray):
     return value.dtype.str, value.shape, hashlib.sha256(value.tobytes()).hexdigest()
+  if isinstance(value, type) and issubclass(value, enum.Enum):
+    return [(name, _frozen(member.value)) for name, member in value.__members__.items()]
   return value if isinstance(value, (bool, int, float, complex, str, bytes, np.generic)) else None
 
 

@@ -59,6 +59,10 @@ class StepKernel(Kernel):
       record: the class of the argument.
       single: True if the kernel also exists in float32.
     """
+    if function.__code__.co_argcount != 1:
+      raise errors.ArgumentError(
+        f"{function.__qualname__} must take one argument, a {record.__qualname__}."
+      )
     self.record = record
 
     def signature(number: Any) -> Any:

@@ -261,6 +261,16 @@ class EmpiricalPlay:
     self._table = DeviationRegrets(game, self.deviations)
     self._regrets, self._play_values = np.zeros(self._table.size), np.zeros(game.num_players)
 
+  def __copy__(self) -> "EmpiricalPlay":
+    """Returns a distribution of its own, which further profiles do not share."""
+    result = object.__new__(EmpiricalPlay)
+    result.__dict__.update(self.__dict__)
+    result._regrets, result._play_values = self._regrets.copy(), self._play_values.copy()
+    return result
+
+  def __repr__(self) -> str:
+    return f"<EmpiricalPlay of {self.compiled_game.name}: {self.deviations}, total weight {self.total:zg}>"
+
   def add(self, policy: open_spiel.AnyPolicy | Float64s, weight: float = 1.0) -> None:
     """Adds a profile.
 

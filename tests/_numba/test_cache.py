@@ -1,5 +1,6 @@
 """Kernels on disk: they are reused, never stale, and compiled in memory if no folder is writable."""
 
+import enum
 import errno
 import importlib
 import io
@@ -32,9 +33,13 @@ FILES = {
   "constants": "STEP = 1.0\n",
   "deep": "import numba\n@numba.njit\ndef deep(x):\n  return x - 1.0\n",
   "helpers": (
-    "import numba\nfrom .deep import (\n  deep,\n)\nfrom package_of_test import constants\n"
+    "import enum\nimport numba\nfrom .deep import (\n  deep,\n)\nfrom package_of_test import constants\n"
     "STEP = constants.STEP\n"
-    "@numba.njit\ndef far(x):\n  return deep(x) * 3.0 + STEP\n"
+    "class Kind(enum.IntEnum):\n  ONE = 1\n"
+    "def made(share):\n  @numba.njit\n  def inner(x):\n    return share * x\n  return inner\n"
+    "enclosed, chosen, other = made(2.0), deep, made(4.0)\n"
+    "@numba.njit\ndef far(x, factor=3.0):\n"
+    "  return chosen(x) * factor + enclosed(x) + STEP + constants.STEP + (2 if Kind.ONE == 1 else 3)\n"
   ),
   "other": "",
   "kernel": (
@@ -97,7 +102,7 @@ def test_unchanged_kernels_come_from_disk(folder, package):
   [
     {"kernel": ("+ 2.0", "+ 5.0")},
     {"kernel": ("floor", "ceil")},
-    {"helpers": ("* 3.0", "/ 3.0")},
+    {"helpers": ("* factor", "/ factor")},
     {"deep": ("x - 1.0", "x - 2.0")},
     {"constants": ("1.0", "7.0")},
   ],
@@ -125,6 +130,28 @@ def test_values_of_globals_are_part_of_a_kernel(name, value, folder, package, mo
     monkeypatch.setitem(function.__globals__, name, value)
   assert not is_read(function)
   assert is_read(function)
+
+
+@pytest.mark.parametrize(
+  "change", ["default", "enclosing function", "binding", "two modules deep", "enumeration"]
+)
+def test_values_that_helpers_compile_in_are_part_of_a_kernel(change, folder, package, monkeypatch):
+  function = package()
+  assert not is_read(function)
+  helpers = function.__globals__["helpers"]
+  if change == "default":
+    monkeypatch.setattr(helpers.far.py_func, "__defaults__", (5.0,))
+  elif change == "enclosing function":
+    monkeypatch.setattr(helpers, "enclosed", helpers.made(7.0))
+  elif change == "binding":
+    monkeypatch.setattr(helpers, "chosen", helpers.other)
+  elif change == "two modules deep":
+    monkeypatch.setattr(helpers.constants, "STEP", 9.0)
+  else:
+    monkeypatch.setattr(helpers, "Kind", enum.IntEnum("Kind", {"ONE": 8}))
+  values = cache._made_of(function, NUMBER, {})
+  monkeypatch.undo()
+  assert values != cache._made_of(function, NUMBER, {})
 
 
 def test_signatures_settings_and_options_lie_side_by_side(folder, package, monkeypatch):

@@ -1,5 +1,6 @@
 """Gaps of correlated play, against walks of histories, OpenSpiel's on explicit mixtures, and each other."""
 
+import copy
 import itertools
 import math
 
@@ -377,6 +378,16 @@ def test_the_second_game_of_greenwald_and_sarfati():
   assert device.gap("extensive-form").gap == pytest.approx(0, abs=1e-12)
   # Both strategies with r after R are told only where the other plays B: 3 for 2.
   assert device.gap("normal-form").player_improvements == pytest.approx([1 / 2, 0])
+
+
+def test_copies_of_empirical_play_are_apart():
+  """Profiles that a copy added counted in the original's regrets."""
+  play = spiel_cfr.correlated.EmpiricalPlay("kuhn_poker")
+  play.add(spiel_cfr.policies.uniform(play.compiled_game))
+  gap, copied = play.gap().gap, copy.copy(play)
+  copied.add(spiel_cfr.CFRSolver("kuhn_poker").current_policy(), 5.0)
+  assert play.gap().gap == gap
+  assert repr(copied).endswith("total weight 6>")
 
 
 def test_the_game_of_gibson():

@@ -215,6 +215,21 @@ def test_replaced_payoffs_take_the_returns_of_states_away():
   assert spiel_cfr.certify(same, policy).nash_conv
 
 
+def test_payoffs_of_another_game_are_refused():
+  """Kernels do not check their indices: this ended the process."""
+  kuhn, leduc = (
+    spiel_cfr.compile_game("kuhn_poker", vector_form=False),
+    spiel_cfr.compile_game("leduc_poker"),
+  )
+  with pytest.raises(errors.ArgumentError, match="of another game"):
+    kuhn.with_payoff(leduc.payoff)
+  for nothing in (None, "x", 5):
+    with pytest.raises(errors.ArgumentError, match="payoff must be of type Payoff"):
+      kuhn.with_payoff(nothing)
+  with pytest.raises(errors.ArgumentError, match="payoff_range"):
+    kuhn.with_payoff(kuhn.payoff, payof_range=(0.0, 1.0))
+
+
 def test_what_a_form_does_not_have_is_refused():
   game, _ = _pair()
   assert repr(game) == "<MatrixGame matrix: 1 + 1 infosets>"

@@ -111,9 +111,17 @@ def _writes_no_distribution(block):
     block.strategy[block.first + i] = 2.0
 
 
+@block_kernel
+def _adds_utilities(block):
+  for i in range(block.size):
+    block.value[i] = 0.0
+    block.strategy[block.first + i] += block.utility[block.first + i]
+
+
 @pytest.mark.parametrize(
   ("kernel", "match"),
   [
+    (_adds_utilities, "_adds_utilities must write probabilities that sum to 1"),
     (_writes_no_value, "_writes_no_value must write the value of each infoset"),
     (_writes_no_distribution, "_writes_no_distribution must write probabilities that sum to 1"),
   ],

@@ -65,7 +65,10 @@ def parameters_of(
   Raises:
     ArgumentError: a user's class returns another shape, or a minimizer returns no tie tolerance.
   """
-  result = np.ascontiguousarray(source.parameters(iterations, game), np.float64)
+  try:
+    result = np.ascontiguousarray(source.parameters(iterations, game), np.float64)
+  except (TypeError, ValueError):
+    result = np.zeros(0)
   has_tolerance = isinstance(source, RegretMinimizer)
   if result.ndim != 2 or len(result) != len(iterations) or result.shape[1] < has_tolerance:
     first = ", the tie tolerance first" if has_tolerance else ""

@@ -111,7 +111,7 @@ def rule_step(arrays: SolverArrays, visit: Visit, rule: AverageRule) -> Step:
   trial = AverageBlock(
     sums=np.zeros(MOST_LANES, state.cumulative.dtype),
     memory=np.zeros((rule.memory_lines, MOST_LANES), state.cumulative.dtype),
-    sequence_form=np.ones(MOST_LANES, state.cumulative.dtype),
+    sequence_form=np.arange(1, MOST_LANES + 1, dtype=state.cumulative.dtype) % 2,
     weight=np.ones(1),
     parameters=numbers.rule_parameters.copy(),
   )
@@ -121,10 +121,10 @@ def rule_step(arrays: SolverArrays, visit: Visit, rule: AverageRule) -> Step:
     f"{len(numbers.rule_parameters)} numbers for each iteration; the kernel needs more of one of them, or uses another "
     "index beyond the sequences.",
   )
-  if not (trial.sums == trial.sums[0]).all():
+  if not (trial.sums == trial.sums[0] * trial.sequence_form).all():
     raise errors.ArgumentError(
-      f"{type(rule).__name__} does not treat all sequences alike: from equal numbers it has made {trial.sums}. The "
-      "average would not be a strategy."
+      f"{type(rule).__name__} does not treat all sequences alike, or its sums are no linear combination of sequence "
+      f"forms: from {trial.sequence_form} it has made {trial.sums}. The average would not be a strategy."
     )
   return rule.add.on(record, arrays.game.dtype)
 
@@ -132,6 +132,10 @@ def rule_step(arrays: SolverArrays, visit: Visit, rule: AverageRule) -> Step:
 def check_sums_of_rule(arrays: SolverArrays, rule: AverageRule) -> None:
   """Raises ArgumentError if the sums that a user's rule has made can't be normalized."""
   least = min(arrays.weight_sum(player).item() for player in arrays.part_steps.players)
+  if not np.isfinite(arrays.state.cumulative).all():
+    raise errors.NotFiniteError(
+      f"After {int(arrays.state.counts[0]):,} iterations {type(rule).__name__} has made `sums` NaN or infinite."
+    )
   if least < 0.0 or (least == 0.0 and arrays.state.cumulative.any()):
     raise errors.ArgumentError(
       f"After {int(arrays.state.counts[0]):,} iterations {type(rule).__name__} has made the first element of `sums` "

@@ -12,7 +12,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
-from spiel_cfr._util import files
+from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.forced_moves import Decisions, without_forced_moves
@@ -36,6 +36,21 @@ def without_lost_view(attributes: dict[str, Any]) -> dict[str, Any]:
   if "view" in attributes and not loading.can_be_loaded_again(attributes["view"].game):
     del attributes["view"]
   return attributes
+
+
+def _check_leaves(payoff: Payoff, treeplexes: Sequence[Treeplex]) -> None:
+  """Raises ArgumentError if a payoff has leaves at sequences that a game does not have."""
+  for player, tree in enumerate(treeplexes):
+    leaves = payoff.leaves(player)
+    others = [*treeplexes[player + 1 :], *treeplexes[:player]]
+    fits = len(leaves.others) == len(others)
+    for sequences, owner in zip([leaves.own, *leaves.others], [tree, *others], strict=False):
+      fits &= bool(((sequences >= owner.root) & (sequences < owner.end)).all())
+    if not fits:
+      raise errors.ArgumentError(
+        f"payoff is {type(payoff).__name__} of another game: player {player} has leaves at sequences that this game "
+        "does not have."
+      )
 
 
 def _replaced_returns(state: Any) -> list[float]:
@@ -64,6 +79,10 @@ def view_of_string(game: CompiledGame, infostate: Literal["history"] | None = No
       f"{game.num_distinct_actions} actions; OpenSpiel's game has {num_players} and {num_actions}."
     )
   return view
+
+
+# The attributes that `with_payoff` may replace together with the payoffs.
+_DEPENDENT = ("payoff_range", "constant_sum", "view", "scale", "treeplexes")
 
 
 class EnumeratedGame(CompiledGame):
@@ -138,11 +157,17 @@ class EnumeratedGame(CompiledGame):
 
     Raises:
       UnsupportedGameError: the game is an abstraction.
+      ArgumentError: `payoff` is no `Payoff`, or one of another game; or there is no such attribute.
     """
+    arguments.of_type(payoff, "payoff", Payoff)
+    for name in other:
+      arguments.one_of(name, "the attributes of with_payoff", _DEPENDENT)
     if self._original is not None:
       raise errors.UnsupportedGameError(
         "An abstraction has the payoffs of its original game: call abstract(original.with_payoff(...), buckets)."
       )
+    if "treeplexes" not in other:
+      _check_leaves(payoff, self.treeplexes)
     attributes = super().__getstate__() | {"_payoff": payoff}
     if payoff is not self._payoff and "view" not in other:
       attributes["_has_replaced_payoff"] = True

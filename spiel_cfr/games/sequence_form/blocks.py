@@ -122,7 +122,7 @@ def try_block_kernel(kernel: Any, block: Block, actions: int, minimizer: Any) ->
   scratch = new_scratch(dtype)
   trial = Block(
     strategy=np.full(sequences, 1.0 / actions, dtype),
-    utility=np.zeros(sequences, dtype),
+    utility=_trial_utilities(actions).astype(dtype),
     action_state=np.zeros((len(block.action_state), sequences), dtype),
     infoset_state=np.ones((len(block.infoset_state), 2 * MOST_LANES)),
     scale=as_scale(np.ones(MOST_LANES)),
@@ -149,6 +149,12 @@ def try_block_kernel(kernel: Any, block: Block, actions: int, minimizer: Any) ->
       f"{kernel.__qualname__} must write probabilities that sum to 1 to `strategy`, also for utilities of 0: call "
       "normalize(block, i, total)."
     )
+
+
+def _trial_utilities(actions: int) -> Float64s:
+  """Returns the utilities of a trial, shape (actions * MOST_LANES,): 0 at the first infoset, then -1, 0 and 1."""
+  places = np.outer(np.arange(1, actions + 1), np.arange(MOST_LANES))
+  return np.where(np.arange(MOST_LANES) > 0, places % 3 - 1.0, 0.0).ravel()
 
 
 def _checked(kernel: Any) -> StepKernel:

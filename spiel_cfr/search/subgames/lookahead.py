@@ -30,6 +30,7 @@ LeafValues: TypeAlias = Callable[[Sequence[PublicState], Float64s], npt.ArrayLik
 # The weight of the predicted regrets. Values at leaves jump from one iteration to the next, so that full predictions
 # mislead; without leaves, predictions help.
 _PREDICTION_WEIGHT = 1 / 3
+_LARGEST_VALUE = 1e100
 
 
 def check_leaf_values(leaf_values: Any) -> None:
@@ -347,7 +348,7 @@ class Lookahead:
     states = self._repeated_leaves.setdefault(columns, self.leaves * columns)
     returned = leaf_values(states, asked)
     try:
-      result = np.asarray(returned, np.float64)
+      result = np.zeros(0) if np.iscomplexobj(returned) else np.asarray(returned, np.float64)
     except (TypeError, ValueError):
       result = np.zeros(0)
     if result.shape != asked.shape:
@@ -357,8 +358,11 @@ class Lookahead:
       )
     result = np.moveaxis(result.reshape(columns, *ranges.shape[:3]), 0, 3)
     result = np.where(self._is_private[..., None], result, 0.0)
-    if not np.isfinite(result).all():
-      raise errors.ArgumentError("leaf_values must return finite numbers, without NaN or infinity.")
+    # Sums over iterations could overflow beyond this.
+    if not (np.abs(result) <= _LARGEST_VALUE).all():
+      raise errors.ArgumentError(
+        f"leaf_values must return numbers of at most {_LARGEST_VALUE:zg}, without NaN or infinity."
+      )
     return result
 
 
