@@ -141,7 +141,7 @@ _INFOSET = st.one_of(
 
 
 @MANY
-@hypothesis.given(st.dictionaries(st.sampled_from(sorted(hostile.kuhn().rows)), _INFOSET))
+@hypothesis.given(st.dictionaries(st.sampled_from(sorted(hostile.kuhn().table_rows)), _INFOSET))
 def test_policies_in_dictionaries(changes: Any) -> None:
   policy = spiel_cfr.CFRSolver(hostile.kuhn()).average_policy_dict()
   assert hostile.evaluates(policy)
@@ -158,7 +158,7 @@ def test_policies_in_dictionaries(changes: Any) -> None:
 
 
 @MANY
-@hypothesis.given(st.sets(st.sampled_from(sorted(hostile.kuhn().rows)), min_size=1))
+@hypothesis.given(st.sets(st.sampled_from(sorted(hostile.kuhn().table_rows)), min_size=1))
 def test_policies_with_infosets_left_out(missing: set[str]) -> None:
   policy = spiel_cfr.CFRSolver(hostile.kuhn()).average_policy_dict()
   rest = {infostate: entry for infostate, entry in policy.items() if infostate not in missing}

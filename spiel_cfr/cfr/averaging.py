@@ -140,7 +140,7 @@ class Averaging:
       )
 
 
-def counts_after(averaging: Averaging, player: int, updates: Sequence[tuple[int, ...]]) -> bool:
+def averages_after(averaging: Averaging, player: int, updates: Sequence[tuple[int, ...]]) -> bool:
   """Returns True if a player's strategy after its update enters the average, False if that before the update does.
 
   Args:

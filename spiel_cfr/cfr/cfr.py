@@ -8,12 +8,15 @@ To follow the code from `CFRPlusSolver(game).run(1)` to the line that adds a reg
 
     cfr.solver                           `Solver.run`: calls `_advance` for about a tenth of a second at a time
     cfr.cfr                              `CFRPlusSolver`, `FullWidthSolver._iterate`: the configuration, and one call of
-                                         the loop; `make_loop` picks `WholeGameLoop`, unless the game is in parts
+                                         the loop
+    cfr.loops                            `make_loop`: picks `WholeGameLoop`, unless the game is in parts
     cfr.loops.loop                       `WholeGameLoop.advance`, `Loop.update_chain`: an iteration as a list of steps
     cfr.loops.arrays                     `SolverArrays`: the arrays that steps read and write
     _numba.steps                         `Chain.repeat`, `repeat_chain`: compiled code that runs the list many times
-    games.payoffs                        `Payoff.gradient_step`: the first step of an update, the gradient
+    games.payoffs.leaf_rows              `_sum_rows`: the first step of an update, the gradient, in small games; in
+                                         games of many private types, it is in `games.payoffs.typed_gradient`
     games.sequence_form.tree_passes      `backward_pass`, `forward_pass`: steps that visit a player's infosets
+    cfr.loops.averaging_steps            `averaging_pass`: the arguments of the forward pass, which adds to the average
     regret_minimizers.regret_matching    `regret_matching_plus`: regrets and the next strategy at an infoset
     games.sequence_form.blocks           `expected_value`, `tolerance`, `normalize`: the functions that it calls
     _numba.simd                          `load`, `store`, `where_greater`: arithmetic on vectors of eight infosets

@@ -15,7 +15,8 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util.interrupt import DeferredInterrupt
-from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
+from spiel_cfr.cfr.solver import Solver
+from spiel_cfr.cfr.solver_state import MOST_ITERATIONS
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms

@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 from spiel_cfr._numba.arrays import require
-from spiel_cfr.cfr.solver import MOST_ITERATIONS
+from spiel_cfr.cfr.solver_state import MOST_ITERATIONS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,8 +26,6 @@ from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy, LivePolicy
 
-# Floating-point numbers can't distinguish larger numbers of iterations.
-MOST_ITERATIONS = 1 << 53
 # The name of the state among the attributes of a pickled solver.
 _STATE = "state"
 # The attributes that are not part of the configuration; a copy makes its own.

@@ -14,6 +14,8 @@ import numpy as np
 
 from spiel_cfr import errors
 
+# Floating-point numbers can't distinguish larger numbers of iterations.
+MOST_ITERATIONS = 1 << 53
 # Metadata of a field with an array whose first axis may become longer. `assign` replaces the array when it grows.
 GROWING = types.MappingProxyType({"grows": True})
 

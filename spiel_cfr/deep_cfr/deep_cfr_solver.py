@@ -23,8 +23,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.off_path import Unreached
-from spiel_cfr.cfr.solver import MOST_ITERATIONS
-from spiel_cfr.cfr.solver_state import inner_values
+from spiel_cfr.cfr.solver_state import MOST_ITERATIONS, inner_values
 from spiel_cfr.deep_cfr.average_of_networks import AveragePolicy
 from spiel_cfr.deep_cfr.exact_memory import ExactMemory, ExactSamples, InfosetRows, match_advantages
 from spiel_cfr.deep_cfr.features import Encoder, Features

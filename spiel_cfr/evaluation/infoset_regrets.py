@@ -79,7 +79,7 @@ def largest_infoset_regret(
   action = int(starts[worst] + gains[starts[worst] : starts[worst] + counts[worst]].argmax())
   return InfosetRegret(
     max(0.0, float(regrets[worst])),
-    list(compiled.rows)[worst],
+    list(compiled.table_rows)[worst],
     int(np.concatenate(compiled.actions)[action]),
     int((~is_reached).sum()),
   )

@@ -57,7 +57,7 @@ def load_policy(game: AnyGame, path: str | os.PathLike[str]) -> CompiledTabularP
     raise errors.FileFormatError(
       f"{path} is not a table of a policy: {type(error).__name__}: {str(error)[:200]}."
     ) from error
-  unknown = [infostate for infostate in table if infostate not in compiled.rows]
+  unknown = [infostate for infostate in table if infostate not in compiled.table_rows]
   if unknown:
     raise errors.PolicyError(
       f"{path} has the infostate {unknown[0]!r}, which is not in {compiled.name}. It is for another game."

@@ -66,5 +66,5 @@ def player_trees(game: CompiledGame) -> list[PlayerTree]:
   every = game.every_infoset
   return [
     PlayerTree(Tree(every.groups[begin:end], every.parent), slice(root, stop))
-    for begin, end, root, stop in every.players.astype(int).tolist()
+    for begin, end, root, stop in every.player_bounds.astype(int).tolist()
   ]

@@ -17,7 +17,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.iteration_schedule import check_weights
 from spiel_cfr.cfr.off_path import Unreached
-from spiel_cfr.cfr.solver import MOST_ITERATIONS
+from spiel_cfr.cfr.solver_state import MOST_ITERATIONS
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
 from spiel_cfr.mccfr.infoset_table import SamplingState

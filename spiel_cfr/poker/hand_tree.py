@@ -4,9 +4,9 @@ A *board* is the public cards on the table. Its *level* is the number of deals o
 of `choice_front`, each board has a level of its own. All boards of a level have the same betting, so a public state is
 a pair of a board and a betting node (`BettingNode`).
 
-The fields of `PublicTree` have these contents here. `kind` of a node is the index of its board in `HandTree.boards`; it
-has nothing to do with `NodeKind`. `action` of an edge is a player's action in OpenSpiel, or, below a chance node, the
-index of the board that is dealt.
+The fields of `PublicTree` have these contents here. `kind` of a node is the index of its board in `HandTree.boards`.
+Its `NodeKind` is in its `BettingNode`. `action` of an edge is a player's action in OpenSpiel, or, below a chance node,
+the index of the board that is dealt.
 """
 
 import dataclasses
@@ -202,8 +202,8 @@ class _BoardOrder(NamedTuple):
     num_following: int64 (boards,). The number of boards to which the next deal leads from each board.
     begin: int64 (boards,). The index in `following` of the first board after each board.
     following: int64 (boards - 1,). The boards after each board, concatenated.
-    last_following: int64 (boards, levels + 1). In column l, the board of level l that is dealt directly from each
-      board; -1 if there is none. If there are several, the last one; but it is read only in gadgets, which have one.
+    last_following: int64 (boards, levels + 1). Read only in gadgets. In column l, the board of level l that is dealt
+      directly from each board; -1 if there is none. A gadget has at most one; elsewhere it is the last of several.
     ancestors: int64 (boards, levels + 1). In column l, the board of level l from which each board was dealt, or the
       board itself; -1 if there is none.
   """

@@ -32,8 +32,7 @@ def map_hands(
       `Board.infoset_of_hand`.
     is_exact: `AbstractionMap.is_exact`.
   """
-  tree, merged = layout.tree, small.tree
-  assert isinstance(tree, HandTree) and isinstance(merged, HandTree)
+  tree, merged = _hand_tree(layout), _hand_tree(small)
   # Each sequence of the whole game has the multiplicity 1, because different actions are not merged.
   sequences, multiplicity = np.zeros((2, layout.roots[-1]), np.uint32)
   roots = layout.roots[: len(PLAYERS)]
@@ -50,12 +49,17 @@ def map_hands(
 
 def map_suits(layout: Layout, small: Layout) -> AbstractionMap:
   """Returns the map from a whole game to the game with merged suits, given both layouts."""
-  tree, merged = layout.tree, small.tree
-  assert isinstance(tree, HandTree) and isinstance(merged, HandTree)
+  tree, merged = _hand_tree(layout), _hand_tree(small)
   representatives, classes = equal_hands(tree)
   number_of = {board.cards: number for number, board in enumerate(merged.boards)}
   board_map = np.array([number_of[tree.boards[board].cards] for board in representatives.tolist()])
   return map_hands(layout, small, board_map, classes, is_exact=True)
+
+
+def _hand_tree(layout: Layout) -> HandTree:
+  """Returns the tree of a layout of a poker game."""
+  assert isinstance(layout.tree, HandTree)
+  return layout.tree
 
 
 def equal_hands(tree: HandTree) -> tuple[Int64s, tuple[list[Int64s], list[Int64s]]]:

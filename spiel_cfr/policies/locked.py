@@ -53,14 +53,14 @@ def locked_part(
     ]
   )
   for name in names:
-    row = compiled.rows.get(name) if isinstance(name, str) else None
+    row = compiled.table_rows.get(name) if isinstance(name, str) else None
     if row is None:
       raise errors.PolicyError(f"There is no infostate {name!r} in {compiled.name}.")
     locked[mask_index[row]] = 1
-  rows = {compiled.rows[name] for name in names}
+  rows = {compiled.table_rows[name] for name in names}
   locked_rows = np.flatnonzero(locked[mask_index]).tolist()
   if len(locked_rows) > len(rows):
-    other = [*compiled.rows][next(row for row in locked_rows if row not in rows)]
+    other = [*compiled.table_rows][next(row for row in locked_rows if row not in rows)]
     raise errors.LockError(
       f"{compiled.name} merges a locked infoset with {other!r}. Lock all of its infosets alike, or lock in the full "
       "game: without buckets, or without merge_suits."

@@ -47,7 +47,7 @@ def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
   counts = np.concatenate(compiled.num_actions).tolist()
   return {
     infostate: {next(actions): next(in_order) for _ in range(count)}
-    for infostate, count in zip(compiled.rows, counts, strict=True)
+    for infostate, count in zip(compiled.table_rows, counts, strict=True)
   }
 
 

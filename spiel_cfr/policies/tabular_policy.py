@@ -60,7 +60,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
       game = self.game_type = None
     open_spiel_policy.Policy.__init__(self, game, players)
     self._compiled = compiled
-    self.state_lookup = dict(compiled.rows)
+    self.state_lookup = dict(compiled.table_rows)
     self.states_per_player = [list(infostates) for infostates in compiled.infostates]
     self.legal_actions_mask = compiled.legal_actions_mask
     self._array = np.zeros(self.legal_actions_mask.shape)

@@ -32,8 +32,8 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parame
 _ONE = np.uint64(1)
 # The column of `Block.parameters` after those of `oftrl`: M_t / sqrt(log(actions)).
 _DROPPED = 1 + EUCLIDEAN
-# Line of `Block.scratch` for values that no caller reads.
-_IGNORED_VALUES = 1
+# The line of `Block.scratch` for values that no caller reads.
+_IGNORED_LINE = 1
 
 
 @inlined
@@ -65,14 +65,14 @@ def drop_smallest(block: Block, most: float) -> None:
 def observe_hedge(block: Block) -> None:
   """Adds the regrets: regret += utility - value;  strategy = argmax of <x, regret> - R(x) / step."""
   add_regrets(block)
-  choose(block, block.scratch[_IGNORED_VALUES])
+  choose(block, block.scratch[_IGNORED_LINE])
 
 
 @block_kernel
 def observe_thresholded_hedge(block: Block) -> None:
   """Adds the regrets: regret += utility - value;  strategy = that of Hedge, without the smallest probabilities."""
   add_regrets(block)
-  choose(block, block.scratch[_IGNORED_VALUES])
+  choose(block, block.scratch[_IGNORED_LINE])
   drop_smallest(block, block.parameters[_DROPPED] * np.sqrt(np.log(float(block.actions))))
 
 

@@ -53,10 +53,10 @@ SENSITIVE = {
 def as_array(compiled, policy):
   """Reads any OpenSpiel policy by infostate strings, not through our own reader."""
   if hasattr(policy, "action_probability_array"):
-    assert list(policy.state_lookup) == list(compiled.rows)
+    assert list(policy.state_lookup) == list(compiled.table_rows)
     return policy.action_probability_array
   array = np.zeros(compiled.legal_actions_mask.shape)
-  for infostate, row in compiled.rows.items():
+  for infostate, row in compiled.table_rows.items():
     for action, probability in policy.action_probabilities(infostate).items():
       array[row, action] = probability
   return array

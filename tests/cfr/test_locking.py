@@ -60,7 +60,9 @@ def test_free_infosets_are_optimal(name, seed):
   source = "kuhn_poker" if seed is None else random_games.random_game(seed, max_histories=150)
   compiled, rng = spiel_cfr.compile_game(source), np.random.default_rng(0)
   solver = SOLVERS[name](compiled)
-  names = rng.choice(list(compiled.rows), 1 + len(compiled.rows) // 3, replace=False).tolist()
+  names = rng.choice(
+    list(compiled.table_rows), 1 + len(compiled.table_rows) // 3, replace=False
+  ).tolist()
   probabilities = policies.behavioral_form(compiled, rng.random(compiled.end))
   part = policies.to_dict(compiled, probabilities)
   solver.lock({key: part[key] for key in names})
@@ -127,7 +129,7 @@ def test_forms_of_games(form):
     ]
   )
   chosen = np.isin(places, rng.choice(places, 5, replace=False))
-  names = [name for name, held in zip(game.rows, chosen, strict=True) if held]
+  names = [name for name, held in zip(game.table_rows, chosen, strict=True) if held]
   probabilities = policies.behavioral_form(game, rng.random(game.end))
   part = policies.to_dict(game, probabilities)
   solvers = [spiel_cfr.CFRPlusSolver(game) for game in (form.compiled, form.enumerated)]
@@ -172,7 +174,7 @@ def test_checkpoints_keep_locks(tmp_path):
 
 def test_restarts_keep_locks():
   solver = spiel_cfr.DCFRSolver("leduc_poker")
-  name = next(iter(solver.compiled_game.rows))
+  name = next(iter(solver.compiled_game.table_rows))
   part = {name: game_policy(solver.compiled_game)[name]}
   solver.lock(part)
   locked_before, locked_after = (

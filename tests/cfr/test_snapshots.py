@@ -128,7 +128,9 @@ def test_names() -> None:
   solver.run(3)
   assert solver.snapshot("2pb") == solver.snapshot("2pb", 0) == solver.snapshots("^2.b$")[0]
   assert [each.infostate for each in solver.snapshots("^2")] == ["2", "2pb", "2p", "2b"]
-  assert [name for own in solver.infostates() for name in own] == list(solver.compiled_game.rows)
+  assert [name for own in solver.infostates() for name in own] == list(
+    solver.compiled_game.table_rows
+  )
   wrong: Any
   for wrong in (("2pb", 1), ("7",), (None,), ([],), ("2pb", 2), ("2pb", "0")):
     with pytest.raises(errors.ArgumentError):

@@ -19,7 +19,7 @@ def test_round_trip(tmp_path, seed):
   table = policies.to_dict(compiled, chances)
   path = tmp_path / "policy.json"
   spiel_cfr.save_policy(compiled, table, path)
-  assert path.read_text().count("\n") > len(compiled.rows)
+  assert path.read_text().count("\n") > len(compiled.table_rows)
   read = spiel_cfr.load_policy(compiled, path)
   assert policies.to_dict(compiled, policies.from_policy(compiled, read)) == table
 

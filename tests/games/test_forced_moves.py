@@ -124,7 +124,7 @@ def test_everybody_is_named():
   assert forced.sum() == forced.size / 2 == len(game.decisions.forced)
   played = solver.average_policy().action_probability_array
   assert (played[forced].max(axis=1) == 1).all()
-  for infostate, row in game.rows.items():
+  for infostate, row in game.table_rows.items():
     if forced[row]:
       assert list(
         spiel_cfr.policies.open_spiel.to_dict(game, solver.average_probabilities())[

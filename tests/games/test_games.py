@@ -61,7 +61,7 @@ def test_it_is_shown_in_one_line(game):
 def test_copies_are_the_game_itself_and_pickles_the_same_game(game):
   assert copy.copy(game) is game
   assert copy.deepcopy([game])[0] is game
-  policies.uniform(game), game.rows  # What was made on demand is left behind.
+  policies.uniform(game), game.table_rows  # What was made on demand is left behind.
   again = pickle.loads(pickle.dumps(game))
   assert type(again) is type(game)
   assert again.digest == game.digest

@@ -107,7 +107,7 @@ def test_open_spiel_walks_the_filtered_game(name):
   compiled = spiel_cfr.compile_game(name, action_filter=drop_first)
   game = compiled.view.open_spiel_game()
   tabular = open_spiel_policy.TabularPolicy(game)
-  assert list(compiled.rows) == list(tabular.state_lookup)
+  assert list(compiled.table_rows) == list(tabular.state_lookup)
   np.testing.assert_array_equal(compiled.legal_actions_mask, tabular.legal_actions_mask)
   solver = spiel_cfr.CFRSolver(compiled)
   for policy in (tabular, open_spiel_policy.UniformRandomPolicy(game), solver.average_policy()):

@@ -102,7 +102,7 @@ def test_policies_are_those_of_the_restricted_game(name: str, engine: Any) -> No
   expected = exploitability.nash_conv(game, average, use_cpp_br=False)
   assert solver.nash_conv() == pytest.approx(expected, abs=1e-9 * compiled.payoff_range[1])
   tabular = average.to_tabular()
-  assert tabular.state_lookup.keys() == compiled.rows.keys()
+  assert tabular.state_lookup.keys() == compiled.table_rows.keys()
   assert spiel_cfr.nash_conv(compiled, average) == pytest.approx(solver.nash_conv(), abs=1e-9)
   np.testing.assert_allclose(
     policies.from_policy(compiled, average)[compiled.all_action_sequences],
@@ -110,7 +110,7 @@ def test_policies_are_those_of_the_restricted_game(name: str, engine: Any) -> No
     atol=1e-15,
   )
   for infostate, distribution in solver.average_policy_dict().items():
-    actions = compiled.legal_actions_mask[compiled.rows[infostate]].nonzero()[0].tolist()
+    actions = compiled.legal_actions_mask[compiled.table_rows[infostate]].nonzero()[0].tolist()
     assert sorted(distribution) == actions
 
 

@@ -164,7 +164,7 @@ def test_policies_of_endgames_in_hold_em():
   solvers = [spiel_cfr.CFRPlusSolver(each) for each in (game, listed)]
   for solver in solvers:
     solver.run(50)
-  assert len(game.rows) == len(listed.rows)
+  assert len(game.table_rows) == len(listed.table_rows)
   assert solvers[0].nash_conv() == pytest.approx(solvers[1].nash_conv(), abs=1e-9)
   assert spiel_cfr.nash_conv(game, solvers[0].average_policy()) == pytest.approx(
     solvers[0].nash_conv(), abs=1e-9

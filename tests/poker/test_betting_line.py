@@ -42,7 +42,7 @@ def test_names_at_all_decisions_are_those_of_the_game(name, merge_suits):
       found += names.values()
       for hand, infostate in names.items() if name == "turn" else ():
         assert f"[Private: {hand}]" in infostate
-  assert sorted(found) == sorted(compiled.rows)
+  assert sorted(found) == sorted(compiled.table_rows)
 
 
 def test_a_decision_of_a_turn_is_locked():

@@ -53,8 +53,8 @@ def test_averages_lose_nothing():
     reach[0], total[MOST_LANES] = 1.0, 1.0
     strategy[MOST_LANES], strategy[2 * MOST_LANES] = small, 1.0 - small
     weight, so_far = np.ones(1), np.zeros(1, np.float32)
-    value = new_scratch(np.float32).value
-    forward = Forward(tree, strategy, reach, value, total, weight, so_far, counts_after=1)
+    value = new_scratch(np.float32).line
+    forward = Forward(tree, strategy, reach, value, total, weight, so_far, averages_after=1)
     chain = Chain([forward_pass.on(forward, np.float32)])
     for number in range(iterations):
       so_far[0] = number

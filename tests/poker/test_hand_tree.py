@@ -69,7 +69,7 @@ def _listed(game, action_filter=None):
 
 def _compare(vector, listed, iterations=20):
   """Compares iterates, values and best responses to 1e-9."""
-  assert list(vector.rows) == list(listed.rows)
+  assert list(vector.table_rows) == list(listed.table_rows)
   ours, theirs = (spiel_cfr.CFRPlusSolver(game) for game in (vector, listed))
   for count in (1, 4, iterations - 5):
     for solver in (ours, theirs):
@@ -159,7 +159,7 @@ def test_a_policy_by_open_spiels_names_can_not_tell_two_rivers_apart():
   game = compile_public_game(_GAMES["one card"])
   uniform = spiel_cfr.policies.uniform(game)
   assert uniform.shape == (game.end,)
-  known = {name.partition("[Dealt")[0]: [(1, 1.0)] for name in game.rows}
+  known = {name.partition("[Dealt")[0]: [(1, 1.0)] for name in game.table_rows}
   with pytest.raises(errors.PolicyError, match=r"Dealt"):
     spiel_cfr.nash_conv(game, known)
 
@@ -266,7 +266,7 @@ def test_suits_that_are_equal_are_one(name, partitioned):
 def test_policies_of_merged_and_whole_games_are_read_by_names(name):
   whole = compile_public_game(_GAMES[name])
   merged = compile_public_game(_GAMES[name], merge_suits=True)
-  assert list(merged.rows) == list(whole.rows)
+  assert list(merged.table_rows) == list(whole.table_rows)
   solvers = [spiel_cfr.CFRPlusSolver(game) for game in (merged, whole)]
   for solver in solvers:
     solver.run(20)
@@ -303,7 +303,7 @@ def test_games_with_many_infosets_have_no_names_if_suits_are_merged(monkeypatch)
   merged = compile_public_game(_GAMES["Rhode Island"], merge_suits=True)
   assert merged.original is merged
   for refused in (
-    lambda: merged.rows,
+    lambda: merged.table_rows,
     lambda: spiel_cfr.CFRPlusSolver(merged).lock({"a name": {0: 1.0}}),
     lambda: spiel_cfr.CFRPlusSolver(merged).average_policy_dict(),
   ):

@@ -66,7 +66,7 @@ def _compare(vector_solver, solver, iterations=30, tolerance=1e-9):
 def test_infosets_are_those_of_open_spiel_in_the_same_order(game):
   compiled = _compile(game, partitioned=False)
   tabular = open_spiel_policy.TabularPolicy(pyspiel.load_game(game))
-  assert list(compiled.rows) == list(tabular.state_lookup)
+  assert list(compiled.table_rows) == list(tabular.state_lookup)
   np.testing.assert_array_equal(compiled.legal_actions_mask, tabular.legal_actions_mask)
 
 
@@ -76,7 +76,7 @@ def test_infosets_of_endgames_are_in_the_order_of_their_first_histories(board):
   game = poker_games.random_endgame(1, 4, board).load()
   listed = spiel_cfr.compile_game(game, action_filter=poker_games.check_or_pot, vector_form=False)
   vector = compile_public_game(game, poker_games.check_or_pot)
-  assert list(vector.rows) == list(listed.rows)
+  assert list(vector.table_rows) == list(listed.table_rows)
 
 
 @rotated("game,name,partitioned", _GAMES, list(_SOLVERS), [False, True])
@@ -445,7 +445,7 @@ def test_filtered_games_are_the_same_in_both_forms():
   filters = {"action_filter": lambda state, actions: actions[-2:]}
   vector = compile_public_game("leduc_poker", **filters)
   enumerated = spiel_cfr.compile_game("leduc_poker", vector_form=False, **filters)
-  assert list(vector.rows) == list(enumerated.rows)
+  assert list(vector.table_rows) == list(enumerated.table_rows)
   _compare(spiel_cfr.CFRPlusSolver(vector), spiel_cfr.CFRPlusSolver(enumerated))
 
 

@@ -182,8 +182,10 @@ def test_rake_of_an_endgame():
   # Half the pot, called: 400 chips. All-in, called: 2,000 chips, of which 30 are the most.
   assert by_path[200, 1] == pytest.approx(20)
   assert by_path[1000, 1] == 30
-  checked = {name: {1: 1.0} for name in game.rows if "|r" not in name.rpartition("Sequences")[2]}
-  policy = {name: checked.get(name, {0: 1.0}) for name in game.rows}
+  checked = {
+    name: {1: 1.0} for name in game.table_rows if "|r" not in name.rpartition("Sequences")[2]
+  }
+  policy = {name: checked.get(name, {0: 1.0}) for name in game.table_rows}
   assert spiel_cfr.expected_values(game, policy).sum() == pytest.approx(-10)
   assert "with rake" in repr(game)
 

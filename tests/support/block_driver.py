@@ -35,5 +35,5 @@ def run_kernel(kernel, count, strategy, utility, state, local, parameters):
     scratch=scratch,
   )
   Chain([step]).run()
-  np.testing.assert_allclose(seen[above], scratch.value[:count].sum(), rtol=1e-9, atol=1e-300)
-  return scratch.value[:count].copy()
+  np.testing.assert_allclose(seen[above], scratch.line[:count].sum(), rtol=1e-9, atol=1e-300)
+  return scratch.line[:count].copy()

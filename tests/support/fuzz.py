@@ -33,7 +33,7 @@ def _checkpoint(content: bytes) -> None:
 
 def _policy(content: bytes) -> None:
   data = atheris.FuzzedDataProvider(content)
-  rows = list(hostile.kuhn().rows)
+  rows = list(hostile.kuhn().table_rows)
   entries = {}
   for infostate in rows[: data.ConsumeIntInRange(0, len(rows))]:
     first = data.ConsumeRegularFloat() if data.ConsumeBool() else data.ConsumeProbability()

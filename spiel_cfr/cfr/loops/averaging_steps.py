@@ -58,7 +58,7 @@ def add_to_tapered(record: AddToTapered) -> None:
 
 
 def averaging_pass(
-  arrays: SolverArrays, visit: Visit, weight: Float64s, counts_after: bool
+  arrays: SolverArrays, visit: Visit, weight: Float64s, averages_after: bool
 ) -> Step:
   """Returns the forward pass that computes a player's sequence form in a part, and adds it to the average.
 
@@ -66,17 +66,17 @@ def averaging_pass(
     arrays: the solver's arrays.
     visit: the visit to the part.
     weight: float64 (1,). The averaging weight.
-    counts_after: True to add the new sequence form, False to add that before the pass.
+    averages_after: True to add the new sequence form, False to add that before the pass.
   """
   record = Forward(
     tree=arrays.tree(visit),
     strategy=arrays.strategy(visit),
     sequence_form=visit.sequence_form,
-    reach=visit.workspace.scratch.value,
+    reach=visit.workspace.scratch.line,
     cumulative=arrays.cumulative(visit),
     weight=weight,
     total=arrays.weight_sum(visit.player),
-    counts_after=int(counts_after),
+    averages_after=int(averages_after),
   )
   return forward_pass.on(record, arrays.game.dtype)
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.steps import Chain, Step, StepKernel
-from spiel_cfr.cfr.averaging import Averaging, counts_after
+from spiel_cfr.cfr.averaging import Averaging, averages_after
 from spiel_cfr.cfr.loops.arrays import SolverArrays
 from spiel_cfr.cfr.loops.averaging_steps import (
   averaging_pass,
@@ -147,7 +147,7 @@ class Loop(abc.ABC):
       action_state=arrays.action_state(visit),
       infoset_state=arrays.infoset_state(visit),
       scale=arrays.scale(visit),
-      value=visit.workspace.scratch.value,
+      value=visit.workspace.scratch.line,
       scratch=visit.workspace.scratch.lines,
       parameters=parameters,
     )
@@ -160,7 +160,7 @@ class Loop(abc.ABC):
   def _averaging_steps(self, visit: Visit) -> list[Step]:
     """Returns the steps that compute a player's sequence form in part 0, and add it to the average."""
     arrays, averaging = self.arrays, self._averaging
-    after = counts_after(averaging, visit.player, self._updates)
+    after = averages_after(averaging, visit.player, self._updates)
     if averaging.rule is None:
       forward = averaging_pass(arrays, visit, arrays.iteration_numbers.weight, after)
       return [forward, weight_sum_step(arrays, visit.player)]

@@ -17,7 +17,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.steps import Chain
 from spiel_cfr._util.time_slices import whole_steps
-from spiel_cfr.cfr.averaging import Averaging, counts_after
+from spiel_cfr.cfr.averaging import Averaging, averages_after
 from spiel_cfr.cfr.loops.arrays import WEIGHT, SolverArrays
 from spiel_cfr.cfr.loops.averaging_steps import averaging_pass, taper_steps
 from spiel_cfr.cfr.loops.loop import Loop, Players
@@ -72,8 +72,8 @@ class PartitionedLoop(Loop):
   ) -> None:
     """Allocates the arrays; `subtrees`, a class or function, makes the object that visits the subtrees."""
     super().__init__(game, minimizer, averaging, updates, partition)
-    self._counts_after = np.array(
-      [counts_after(averaging, player, updates) for player in self.arrays.part_steps.players]
+    self._averages_after = np.array(
+      [averages_after(averaging, player, updates) for player in self.arrays.part_steps.players]
     )
     self._subtrees = subtrees(self.arrays, self.subtree_chain)
     # The steps of visits, by the arguments of `subtree_chain` and whether each player's average is deferred.
@@ -82,8 +82,8 @@ class PartitionedLoop(Loop):
   def advance(self, numbers: Float64s) -> None:
     deferred = self.arrays.deferred_weights
     # Shape (iterations, players): the weights of each player's strategy before its update, and after it.
-    before = numbers[:, WEIGHT, None] * ~self._counts_after
-    after = numbers[:, WEIGHT, None] * self._counts_after
+    before = numbers[:, WEIGHT, None] * ~self._averages_after
+    after = numbers[:, WEIGHT, None] * self._averages_after
     deferred[:] = before[0]
 
     def iterate(number: int, last: bool) -> None:
@@ -130,7 +130,7 @@ class PartitionedLoop(Loop):
 
   def update_player(self, player: int, numbers: Float64s) -> None:
     self.set_iteration_numbers(numbers)
-    after = self._counts_after[player]
+    after = self._averages_after[player]
     self.arrays.deferred_weights[player] = numbers[WEIGHT] * (not after)
     self._update((player,))
     self.arrays.deferred_weights[player] = numbers[WEIGHT] * after
@@ -156,7 +156,7 @@ class PartitionedLoop(Loop):
       if is_deferred[own]:
         weight = deferred[own : own + 1]
         steps += part_steps.enter(visit)
-        steps.append(averaging_pass(self.arrays, visit, weight, counts_after=True))
+        steps.append(averaging_pass(self.arrays, visit, weight, averages_after=True))
       elif any(player != own for player in players):
         steps += part_steps.reach(visit, self.arrays.strategy(visit))
     steps += [part_steps.gradient(visits[player]) for player in players]

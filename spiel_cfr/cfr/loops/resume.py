@@ -39,7 +39,7 @@ def resume_from(
   arrays.set_sequence_form(sequence_form)
   for number, part in enumerate(arrays.parts):
     for visit, tree in zip(arrays.part_steps.visits(number), part.every_infoset, strict=True):
-      visit.workspace.scratch.value[:] = 0.0
+      visit.workspace.scratch.line[:] = 0.0
       record = loop.backward_arguments(visit, kernel, visit.utility, parameters)
       Chain([backward_pass.on(record._replace(tree=tree), game.dtype)]).run()
   arrays.compute_reach()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint64s, require
-from spiel_cfr.cfr.solver import MOST_ITERATIONS
+from spiel_cfr.cfr.solver_state import MOST_ITERATIONS
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.locked import Mask

@@ -316,7 +316,7 @@ class CompiledGame(abc.ABC):
     return np.concatenate([treeplex.parent for treeplex in self.treeplexes])
 
   @functools.cached_property
-  def players(self) -> Uint64s:
+  def player_bounds(self) -> Uint64s:
     """For each player: first group, one past the last group, root, one past the last sequence."""
     ends = np.cumsum([len(treeplex.groups) for treeplex in self.treeplexes])
     bounds = [
@@ -328,7 +328,7 @@ class CompiledGame(abc.ABC):
   @property
   def every_infoset(self) -> Decisions:
     """All infosets, with the payoff of the whole game."""
-    return Decisions(self.payoff, self.players, self.groups, self.parent)
+    return Decisions(self.payoff, self.player_bounds, self.groups, self.parent)
 
   @property
   def decisions(self) -> Decisions:
@@ -347,7 +347,7 @@ class CompiledGame(abc.ABC):
     return np.concatenate(sequences).astype(np.int64)
 
   @functools.cached_property
-  def rows(self) -> dict[str, int]:
+  def table_rows(self) -> dict[str, int]:
     """The row of each infostate in OpenSpiel's tabular policies.
 
     Raises:

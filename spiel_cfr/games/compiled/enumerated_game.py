@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.forced_moves import Decisions, without_forced_moves
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
-from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.compiled.reloaded_view import view_of_string, without_lost_view
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
 from spiel_cfr.games.payoffs.build_payoff import ListedPayoff, build_payoff
@@ -29,13 +29,6 @@ from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex, build_tr
 # The kind of files of compiled games in all forms, and the version of their format.
 KIND = "compiled game of spiel_cfr"
 FORMAT = 5
-
-
-def without_lost_view(attributes: dict[str, Any]) -> dict[str, Any]:
-  """Removes the `view` from a game's attributes for a pickle if OpenSpiel can't load the view's game again."""
-  if "view" in attributes and not loading.can_be_loaded_again(attributes["view"].game):
-    del attributes["view"]
-  return attributes
 
 
 def _check_leaves(payoff: Payoff, treeplexes: Sequence[Treeplex]) -> None:
@@ -59,26 +52,6 @@ def _replaced_returns(state: Any) -> list[float]:
     "with_payoff has replaced the payoffs of this game, so that OpenSpiel's states have other returns. Give it "
     "view=game.view.with_returns(function of a state), or view=game.view if the payoffs are the same in another form."
   )
-
-
-def view_of_string(game: CompiledGame, infostate: Literal["history"] | None = None) -> GameView:
-  """Returns the view of the game that OpenSpiel loads from a compiled game's string; see `CompiledGame.view`."""
-  try:
-    loaded = loading.load_game(game.game_string, needs_strings=infostate is None)
-    view = GameView(loaded, infostate=infostate)
-  except errors.GameError as error:
-    raise errors.NoStatesError(
-      "This needs the states of the game, which stayed behind when its arrays were pickled or written to a "
-      f"file, and OpenSpiel can't make them of its string: {error} "
-      "Use what compile_game returns, in its own process."
-    ) from error
-  num_players, num_actions = view.num_players, view.game.num_distinct_actions()
-  if (num_players, num_actions) != (game.num_players, game.num_distinct_actions):
-    raise errors.FileFormatError(
-      f"The file or pickle is of {game.name}, but has {game.num_players} players and "
-      f"{game.num_distinct_actions} actions; OpenSpiel's game has {num_players} and {num_actions}."
-    )
-  return view
 
 
 # The attributes that `with_payoff` may replace together with the payoffs.

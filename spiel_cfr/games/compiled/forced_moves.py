@@ -23,7 +23,7 @@ class Decisions(NamedTuple):
 
   Attributes:
     payoff: Payoff. The payoffs, without leaves at forced sequences.
-    players: uint64 (players, 4). The columns of `CompiledGame.players`, for `groups`.
+    player_bounds: uint64 (players, 4). The columns of `CompiledGame.player_bounds`, for `groups`.
     groups: uint64 (groups, 6). The lines of `CompiledGame.groups` whose infosets are visited.
     parent: uint32 (infosets,). The sequence above each infoset; if forced moves are left out, the owner's last choice.
     forced: uint32 (forced,). The sequences of infosets with one action.
@@ -31,18 +31,18 @@ class Decisions(NamedTuple):
   """
 
   payoff: Payoff
-  players: Uint64s
+  player_bounds: Uint64s
   groups: Uint64s
   parent: Uint32s
   forced: Uint32s = _NONE
   chosen: Uint32s = _NONE
 
-  def players_of(self, is_kept: Bools) -> Uint64s:
-    """Returns the `players` of the `groups` that are kept, given a flag for each group."""
+  def bounds_of_kept(self, is_kept: Bools) -> Uint64s:
+    """Returns the `player_bounds` of the `groups` that are kept, given a flag for each group."""
     num_kept = np.append(0, np.cumsum(is_kept))
-    players = self.players.copy()
-    players[:, :2] = num_kept[players[:, :2].astype(np.int64)]
-    return players
+    bounds = self.player_bounds.copy()
+    bounds[:, :2] = num_kept[bounds[:, :2].astype(np.int64)]
+    return bounds
 
 
 def without_forced_moves(every: Decisions, treeplexes: Sequence[Treeplex]) -> Decisions:
@@ -64,7 +64,7 @@ def without_forced_moves(every: Decisions, treeplexes: Sequence[Treeplex]) -> De
   forced = np.flatnonzero(chosen != np.arange(len(chosen))).astype(np.uint32)
   return Decisions(
     payoff=build_payoff(leaves, payoffs, smaller_trees, states),
-    players=every.players_of(is_choice),
+    player_bounds=every.bounds_of_kept(is_choice),
     groups=every.groups[is_choice],
     parent=chosen[every.parent],
     forced=forced,

@@ -34,11 +34,9 @@ class HistoryWalk:
     histories, _ = compile_histories(
       compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
     )
-    self._compiled, self.returns, self.chances = (
-      compiled,
-      histories.returns,
-      histories.probabilities,
-    )
+    self._compiled = compiled
+    self.returns = histories.returns
+    self.chances = histories.probabilities
     # As signed 32-bit integers, chance and terminals are `CHANCE` and `TERMINAL`.
     self.mover = mover = histories.nodes[:, MOVER].astype(np.int32).astype(np.int64)
     _, self.index, self.first_child, self.num_children = histories.nodes.astype(np.int64).T

@@ -23,9 +23,7 @@ from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.blocks import new_scratch
 from spiel_cfr.games.sequence_form.single_passes import reach
 from spiel_cfr.games.sequence_form.tree_passes import Tree
-from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COLUMNS, FIRST_SEQUENCE
-
-_NO_GROUPS = np.zeros((0, COLUMNS), np.uint64)
+from spiel_cfr.games.sequence_form.treeplex import ACTIONS, FIRST_SEQUENCE
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,7 +56,7 @@ class Part:
   trees: tuple[Tree, ...]
   trunk_sequences: tuple[Int64s, ...]
   payoff: Payoff
-  left_out: tuple[Uint64s, ...] = (_NO_GROUPS, _NO_GROUPS)
+  left_out: tuple[Uint64s, ...]
   shared_slices: tuple[slice, ...] = ()
   with_forced: tuple[Tree, ...] = ()
 
@@ -140,7 +138,9 @@ def undivided(every: Decisions, decisions: Decisions | None = None) -> Partition
   left_out = every.groups[:0]
   if len(decisions.groups) < len(every.groups):
     left_out = every.groups[every.groups[:, ACTIONS] == 1]
-  bounds, every_bounds = (infosets.players.astype(int).tolist() for infosets in (decisions, every))
+  bounds, every_bounds = (
+    infosets.player_bounds.astype(int).tolist() for infosets in (decisions, every)
+  )
   num_players, end = len(bounds), bounds[-1][3]
   owner = np.searchsorted([row[3] for row in bounds], left_out[:, FIRST_SEQUENCE], side="right")
   part = Part(
@@ -314,18 +314,18 @@ class PartSteps:
     part = self.parts[number]
     for player, sequences in enumerate(part.sequences):
       target, length = part.player_slice(player), part.own_length(player)
-      reach, stop = workspace.sequence_form[player], min(target.stop, length)
+      part_reach, stop = workspace.sequence_form[player], min(target.stop, length)
       # Infinite and NaN results show in the values that are computed from them.
       with np.errstate(all="ignore"):
         np.divide(
           sequence_form[sequences.start + target.start : sequences.start + stop],
           1.0 if totals is None else totals[player],
-          out=reach[target.start : stop],
+          out=part_reach[target.start : stop],
           dtype=np.float64,
         )
       if number:
         trunk_reach = self.workspace_of_part_0.sequence_form[player]
-        reach[length : target.stop] = trunk_reach[part.trunk_sequences[player]]
+        part_reach[length : target.stop] = trunk_reach[part.trunk_sequences[player]]
 
   def gradient(self, visit: Visit) -> Step:
     """Returns the step that computes a player's gradient in a part."""

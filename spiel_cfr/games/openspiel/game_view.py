@@ -1,6 +1,6 @@
 """`GameView`: a game of OpenSpiel, perhaps with fewer actions, other infostates or other returns.
 
-Everything that visits states does so through a `GameView`. So a change, such as an action filter, holds everywhere.
+Code that visits states uses a `GameView`. So a change, such as an action filter, holds wherever states are visited.
 """
 
 import functools

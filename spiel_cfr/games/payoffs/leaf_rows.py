@@ -1,12 +1,13 @@
 """Leaf rows: payoffs as a list of leaves for each sequence of a player. The form takes any game.
 
-A *row* is here a single sequence with its leaves. Most rows have few leaves. For one or two leaves, a mispredicted end
-of the loop costs more time than the sum. Rows are therefore sorted by their numbers of leaves, and `LANES` rows with
-similar numbers are summed side by side. Their first leaves are stored next to each other, then their second leaves, and
-so on. Shorter lists are padded with leaves of value 0. Rows that do not fill `LANES` are summed one by one.
+A *leaf list* has the leaves of a single sequence, which is the row of the list in `runs`. Most lists are short. For one
+or two leaves, a mispredicted end of the loop costs more time than the sum. Lists are therefore sorted by length, and
+`LANES` lists of similar lengths are summed side by side. Their first leaves are stored next to each other, then their
+second leaves, and so on. Shorter lists are padded with leaves of value 0. Lists that do not fill `LANES` are summed one
+by one.
 
-    SIDE_BY_SIDE 1      a0 a1 a2 b0 b1 b2           rows a, b: one after the other
-    SIDE_BY_SIDE 4      a0 b0 c0 d0 a1 b1 c1 d1     rows a to d: their leaves alternate (`LANES` is 8)
+    SIDE_BY_SIDE 1      a0 a1 a2 b0 b1 b2           lists a, b: one after the other
+    SIDE_BY_SIDE 4      a0 b0 c0 d0 a1 b1 c1 d1     lists a to d: their leaves alternate (`LANES` is 8)
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,9 +36,9 @@ from spiel_cfr.games.payoffs.runs import rows_of
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# The last column of `LeafRowArrays.runs`: the number of rows whose terms alternate, 1 or `LANES`.
+# The last column of `LeafRowArrays.runs`: the number of leaf lists whose leaves alternate, 1 or `LANES`.
 SIDE_BY_SIDE = 4
-# The longest of rows side by side is at most this many times as long as the shortest.
+# The longest of lists side by side is at most this many times as long as the shortest.
 _MOST_RATIO = 2
 _ONE, _TWO, _LANES = np.uint64(1), np.uint64(2), np.uint64(LANES)
 
@@ -46,14 +47,14 @@ class LeafRowArrays(NamedTuple):
   """The arrays of `LeafRows`. A term is a leaf.
 
   Attributes:
-    players: uint64 (players, 5). See `runs`.
+    player_bounds: uint64 (players, 5). See `runs`.
     runs: uint64 (runs, 5). See `runs`; the last column is `SIDE_BY_SIDE`.
-    rows: uint32 (rows,). The sequence of each row.
+    rows: uint32 (rows,). The sequence of each leaf list.
     others: uint32 (players - 1, terms). The other players' sequences at each leaf.
     values: float64 (terms,). The payoff of each leaf.
   """
 
-  players: CountTable
+  player_bounds: CountTable
   runs: CountTable
   rows: Indices
   others: IndexTable
@@ -83,12 +84,12 @@ class LeafRowGradient(NamedTuple):
 def _sum_rows(record: LeafRowGradient, num_others: int) -> None:
   """Writes the sum of each sequence's leaves, always added in the same order."""
   player, sequence_form, utility = record.player, record.sequence_form, record.utility
-  players, runs, rows = record.arrays.players, record.arrays.runs, record.arrays.rows
+  bounds, runs, rows = record.arrays.player_bounds, record.arrays.runs, record.arrays.rows
   others, values = record.arrays.others, record.arrays.values
   num_terms = np.uint64(others.shape[1])
-  for sequence in range(players[player, column.ROOT], players[player, column.END]):
+  for sequence in range(bounds[player, column.ROOT], bounds[player, column.END]):
     utility[sequence] = 0.0
-  for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
+  for run in range(bounds[player, column.FIRST_RUN], bounds[player, column.END_RUN]):
     first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
     first_term, length = runs[run, column.FIRST_TERM], runs[run, column.LENGTH]
     if runs[run, SIDE_BY_SIDE] == _ONE:
@@ -147,7 +148,7 @@ class LeafRows(Payoff):
 
   @property
   def num_leaves(self) -> int:
-    return int(self.arrays.players[0, column.LEAVES])
+    return int(self.arrays.player_bounds[0, column.LEAVES])
 
   @classmethod
   def build(
@@ -161,7 +162,7 @@ class LeafRows(Payoff):
   @classmethod
   def of_leaves(cls, leaves: Sequence[Leaves], treeplexes: Sequence[Treeplex]) -> "LeafRows":
     """Builds the form from each player's leaves. The leaves of a sequence are summed in the given order."""
-    players, all_runs, all_rows, others, values = [], [], [], [], []
+    bounds, all_runs, all_rows, others, values = [], [], [], [], []
     num_rows = first_term = num_runs = 0
     for tree, (sequences, of_others, payoffs) in zip(treeplexes, leaves, strict=True):
       root, end = tree.root, tree.end
@@ -180,10 +181,10 @@ class LeafRows(Payoff):
       all_rows.append(root + rows)
       all_runs.append(runs + np.array([num_rows, num_rows, first_term, 0, 0]))
       end_run = num_runs + len(runs)
-      players.append((root, end, num_runs, end_run, int(np.count_nonzero(payoffs))))
+      bounds.append((root, end, num_runs, end_run, int(np.count_nonzero(payoffs))))
       num_rows, first_term, num_runs = num_rows + len(rows), first_term + num_terms, end_run
     arrays = LeafRowArrays(
-      players=np.array(players, np.uint64),
+      player_bounds=np.array(bounds, np.uint64),
       runs=np.concatenate(all_runs).astype(np.uint64),
       rows=np.concatenate(all_rows).astype(np.uint32),
       others=np.concatenate(others, axis=1),
@@ -195,7 +196,7 @@ class LeafRows(Payoff):
     """Returns each player's leaves, sorted by its sequence."""
     return {
       f"{player}.{name}": np.ascontiguousarray(array)
-      for player in range(len(self.arrays.players))
+      for player in range(len(self.arrays.player_bounds))
       for name, array in self.leaves(player)._asdict().items()
     }
 
@@ -217,7 +218,7 @@ class LeafRows(Payoff):
   def leaves(self, player: int) -> Leaves:
     """Lists a player's leaves, sorted by its sequence."""
     rows, lengths, begin = rows_of(*self.arrays[:3], player)
-    first, end = self.arrays.players[player, [column.FIRST_RUN, column.END_RUN]].tolist()
+    first, end = self.arrays.player_bounds[player, [column.FIRST_RUN, column.END_RUN]].tolist()
     sequences, row = [np.zeros(0, np.int64)], 0
     for first_row, end_row, _, length, side_by_side in self.arrays.runs[first:end].tolist():
       run_rows = rows[row : row + end_row - first_row].reshape(-1, 1, side_by_side)

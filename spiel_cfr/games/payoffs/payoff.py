@@ -50,6 +50,9 @@ class Payoff(abc.ABC):
       sequence_form: shape (sequences,). The other players' sequence forms.
       utility: shape (sequences,). The step writes the gradient to all of the player's sequences. Their padding may
         become 0.
+
+    Raises:
+      TypeError: `utility` is float32, and the form has float64 only.
     """
 
   @abc.abstractmethod

@@ -38,7 +38,7 @@ class PatternArrays(NamedTuple):
   """The arrays of `typed_patterns.TypedPatterns`, which describes them. A term is a multiple of a pattern.
 
   Attributes:
-    players: uint64 (players, 5). See `runs`.
+    player_bounds: uint64 (players, 5). See `runs`.
     runs: uint64 (runs, 6). See `runs`; the last columns are `TYPES` and `WIDTH`.
     rows: uint32 (rows,). The first sequence of each row.
     others: uint32 (terms, columns). The pattern of each term, and the other players' rows.
@@ -47,7 +47,7 @@ class PatternArrays(NamedTuple):
     squares: uint32 (elements,). The squares of each pattern, for three players or more.
   """
 
-  players: CountTable
+  player_bounds: CountTable
   runs: CountTable
   rows: Indices
   others: IndexTable
@@ -159,9 +159,9 @@ def two_player_gradient(record: PatternGradient) -> None:
   """
   player, arrays = record.player, record.arrays
   sequence_form, utility = record.sequence_form, record.utility
-  players, runs, rows = arrays.players, arrays.runs, arrays.rows
+  bounds, runs, rows = arrays.player_bounds, arrays.runs, arrays.rows
   others, values = arrays.others, arrays.values
-  for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
+  for run in range(bounds[player, column.FIRST_RUN], bounds[player, column.END_RUN]):
     first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
     term, length = runs[run, column.FIRST_TERM], runs[run, column.LENGTH]
     types_, width = runs[run, TYPES], runs[run, WIDTH]
@@ -230,10 +230,10 @@ def several_player_gradient(record: PatternGradient) -> None:
   """Multiplies patterns by the other players' strategies, for a vector of the player's types at a time."""
   player, arrays = record.player, record.arrays
   sequence_form, utility = record.sequence_form, record.utility
-  players, runs, rows = arrays.players, arrays.runs, arrays.rows
+  bounds, runs, rows = arrays.player_bounds, arrays.runs, arrays.rows
   others, values = arrays.others, arrays.values
   last = np.uint64(others.shape[1] - 1)
-  for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
+  for run in range(bounds[player, column.FIRST_RUN], bounds[player, column.END_RUN]):
     first_term, length = runs[run, column.FIRST_TERM], runs[run, column.LENGTH]
     for row in range(runs[run, column.FIRST_ROW], runs[run, column.END_ROW]):
       total = full(0.0)

@@ -94,7 +94,7 @@ class TypedPatterns(Payoff):
     self._single = single or arrays
 
   def gradient_step(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> Step:
-    kernel = two_player_gradient if len(self.arrays.players) == 2 else several_player_gradient
+    kernel = two_player_gradient if len(self.arrays.player_bounds) == 2 else several_player_gradient
     arrays = self.arrays if utility.dtype == np.float64 else self._single
     return kernel.on(PatternGradient(player, arrays, sequence_form, utility), utility.dtype)
 
@@ -105,7 +105,7 @@ class TypedPatterns(Payoff):
 
   @property
   def num_leaves(self) -> int:
-    return int(self.arrays.players[0, column.LEAVES])
+    return int(self.arrays.player_bounds[0, column.LEAVES])
 
   @classmethod
   def build(
@@ -147,9 +147,9 @@ class TypedPatterns(Payoff):
 
   def saved(self) -> files.Arrays:
     """Returns the patterns, and each player's rows sorted by sequence."""
-    players, _, _, others, values, patterns, squares = self.arrays
-    result = {"patterns": patterns, "squares": squares, "leaves": players[:, column.LEAVES].copy()}
-    for player in range(len(players)):
+    bounds, _, _, others, values, patterns, squares = self.arrays
+    result = {"patterns": patterns, "squares": squares, "leaves": bounds[:, column.LEAVES].copy()}
+    for player in range(len(bounds)):
       starts, lengths, terms = self._in_order(player)
       result |= {
         f"{player}.starts": starts.astype(np.uint32),
@@ -296,7 +296,7 @@ def _arranged(
 ) -> PatternArrays:
   """Arranges all players' rows in runs, see `TypedPatterns`; `pattern_squares` become its `squares`."""
   sorts_rows = len(square_rows.rows) == 2 and square_rows.squares.nbytes <= _CACHED
-  players, runs, starts, terms = [], [], [], []
+  bounds, runs, starts, terms = [], [], [], []
   num_rows = num_terms = num_runs = 0
   for rows in square_rows.rows:
     keys, order = _run_keys(rows, square_rows), np.arange(len(rows.starts))
@@ -314,13 +314,13 @@ def _arranged(
     row_terms = range_starts(rows.lengths)
     terms.append(num_terms + concatenated_ranges(row_terms[order], rows.lengths[order]))
     root, end, num_leaves = rows.bounds
-    players.append((root, end, num_runs, num_runs + len(first_row), num_leaves))
+    bounds.append((root, end, num_runs, num_runs + len(first_row), num_leaves))
     num_rows, num_runs = num_rows + len(order), num_runs + len(first_row)
     num_terms += len(rows.others)
   term_order = np.concatenate(terms)
   others = np.concatenate([rows.others for rows in square_rows.rows])
   return PatternArrays(
-    players=np.array(players, np.uint64),
+    player_bounds=np.array(bounds, np.uint64),
     runs=np.concatenate(runs).astype(np.uint64),
     rows=np.concatenate(starts).astype(np.uint32),
     others=others[term_order].astype(np.uint32, order="C"),

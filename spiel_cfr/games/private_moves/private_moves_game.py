@@ -12,14 +12,10 @@ import numpy as np
 from spiel_cfr._numba.arrays import Int64s, require
 from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import (
-  FORMAT,
-  KIND,
-  view_of_string,
-  without_lost_view,
-)
+from spiel_cfr.games.compiled.enumerated_game import FORMAT, KIND
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
+from spiel_cfr.games.compiled.reloaded_view import view_of_string, without_lost_view
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.infoset_features import Float32s, tensor_size
 from spiel_cfr.games.private_moves import saved_game, saved_payoff

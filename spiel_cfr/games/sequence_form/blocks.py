@@ -72,11 +72,11 @@ class Scratch(NamedTuple):
   """The workspace of block kernels, one for each thread.
 
   Attributes:
-    value: float array (`CHUNK`,). `Block.value`.
+    line: float array (`CHUNK`,). `Block.value`, or `Forward.reach`.
     lines: float array (`SCRATCH_LINES`, `CHUNK`). `Block.scratch`.
   """
 
-  value: AnyFloats
+  line: AnyFloats
   lines: AnyFloats
 
 
@@ -126,21 +126,21 @@ def try_block_kernel(kernel: Any, block: Block, actions: int, minimizer: Any) ->
     action_state=np.zeros((len(block.action_state), sequences), dtype),
     infoset_state=np.ones((len(block.infoset_state), 2 * MOST_LANES)),
     scale=as_scale(np.ones(MOST_LANES)),
-    value=scratch.value,
+    value=scratch.line,
     scratch=scratch.lines,
     parameters=block.parameters.copy(),
     stride=MOST_LANES,
     size=MOST_LANES,
     actions=actions,
   )
-  scratch.value[:] = np.nan
+  scratch.line[:] = np.nan
   _checked(kernel).try_on(
     trial,
     f"{type(minimizer).__name__} has action_lines = {len(block.action_state)} (lines of `action_state`), "
     f"infoset_lines = {len(block.infoset_state)} (lines of `infoset_state`) and {len(block.parameters)} `parameters`; "
     "the kernel needs more of one of them, or uses another index beyond the block.",
   )
-  if kernel is not minimizer.resume and np.isnan(scratch.value[:MOST_LANES]).any():
+  if kernel is not minimizer.resume and np.isnan(scratch.line[:MOST_LANES]).any():
     raise errors.ArgumentError(
       f"{kernel.__qualname__} must write the value of each infoset to `value`: call expected_value(block, i)."
     )

@@ -40,7 +40,7 @@ def adopt_pass(record: Forward) -> None:
 def forward(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> Forward:
   """Returns the arguments of `adopt_pass`, and of a forward pass without an average."""
   none, zero = np.zeros(0, strategy.dtype), np.zeros(1, strategy.dtype)
-  return Forward(tree, strategy, sequence_form, scratch.value, none, np.zeros(1), zero, 0)
+  return Forward(tree, strategy, sequence_form, scratch.line, none, np.zeros(1), zero, 0)
 
 
 def reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> Step:
@@ -76,14 +76,14 @@ def backward(
     scratch: the workspace; by default, a new one.
   """
   dtype = utility.dtype
-  value, lines = scratch or new_scratch(dtype)
+  line, lines = scratch or new_scratch(dtype)
   block = Block(
-    strategy=value if strategy is None else strategy,
+    strategy=line if strategy is None else strategy,
     utility=utility,
     action_state=lines if action_state is None else action_state,
     infoset_state=_NO_STATE if infoset_state is None else infoset_state,
     scale=scale,
-    value=value,
+    value=line,
     scratch=lines,
     parameters=_NO_NUMBERS if parameters is None else parameters,
   )

@@ -116,7 +116,7 @@ class Forward(NamedTuple):
       an average.
     weight: float64 (1,). The weight of this iteration in `cumulative`.
     total: float array (1,). The sum of all weights so far.
-    counts_after: int. 1 to add the sequence form after the pass, 0 to add that before it.
+    averages_after: int. 1 to add the sequence form after the pass, 0 to add that before it.
   """
 
   tree: Tree
@@ -126,7 +126,7 @@ class Forward(NamedTuple):
   cumulative: Line
   weight: Doubles
   total: Line
-  counts_after: Count
+  averages_after: Count
 
 
 @step(Forward)
@@ -139,7 +139,7 @@ def forward_pass(record: Forward) -> None:
   groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
   strategy, sequence_form, cumulative = record.strategy, record.sequence_form, record.cumulative
   is_averaged = cumulative.shape[0] > _ZERO
-  weight_after = record.weight[0] * np.float64(record.counts_after)
+  weight_after = record.weight[0] * np.float64(record.averages_after)
   weight_before = record.weight[0] - weight_after
   before, after = number_for(cumulative, weight_before), number_for(cumulative, weight_after)
   dither = number_for(cumulative, dither_after(record.total[0]))

@@ -13,10 +13,10 @@ from spiel_cfr._numba.arrays import Int32s, Uint32s, concatenated_ranges
 from spiel_cfr._util import arguments, memory
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import view_of_string
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
+from spiel_cfr.games.compiled.reloaded_view import view_of_string
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
@@ -151,7 +151,7 @@ class PublicTreeGame(CompiledGame):
     forced, chosen = _forced(every.groups[~is_choice], parent)
     return Decisions(
       payoff=Parts(layout, self._builder, skips_forced=True).whole(),
-      players=every.players_of(is_choice),
+      player_bounds=every.bounds_of_kept(is_choice),
       groups=every.groups[is_choice],
       parent=parent,
       forced=forced,
