@@ -23,8 +23,8 @@ from spiel_cfr.regret_minimizers.schedules import Weights, as_weights
 Counted = Literal["before", "after", "faced"]
 
 
-# More lines of memory than any rule needs.
-_MOST_LINES = 1_000
+# More lines than any rule or minimizer needs.
+MOST_LINES = 1_000
 
 
 class AverageBlock(NamedTuple):
@@ -125,7 +125,7 @@ class Averaging:
         "rule must be an AverageRule, whose `add` is decorated with average_kernel, not "
         f"{arguments.shortened(self.rule)}."
       )
-    arguments.integer(self.rule.memory_lines, "memory_lines", 0, _MOST_LINES)
+    arguments.integer(self.rule.memory_lines, "memory_lines", 0, MOST_LINES)
     if self.tapered:
       raise errors.ArgumentError(
         f"An average by the rule {self.rule} can't be tapered. Restarts taper averages; use a solver without them."

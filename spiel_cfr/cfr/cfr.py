@@ -39,7 +39,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.averaging import MOST_LINES, Averaging
 from spiel_cfr.cfr.cfr_br import advance_against_best_responses
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, Loop, make_loop
@@ -110,6 +110,8 @@ class FullWidthSolver(WarmStartMixin, Solver):
       InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
     arguments.of_type(minimizer, "minimizer", RegretMinimizer)
+    for lines in ("action_lines", "infoset_lines"):
+      arguments.integer(getattr(minimizer, lines), lines, 0, MOST_LINES)
     arguments.of_type(averaging, "averaging", Averaging)
     arguments.one_of(opponents, "opponents", get_args(Opponents))
     self.alternating_updates = arguments.boolean(alternating_updates, "alternating_updates")

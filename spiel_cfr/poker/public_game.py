@@ -224,6 +224,9 @@ def compile_public_game(
   """
   dtype = arguments.precision(dtype)
   num_threads = arguments.positive_integer(num_threads, "num_threads")
+  arguments.boolean(merge_suits, "merge_suits")
+  if partitioned is not None:
+    arguments.boolean(partitioned, "partitioned")
   view, deal, nodes = _walk(game, action_filter, rake)
   boards = list_boards(deal, nodes, merged=merge_suits)
   estimate_boards(nodes, boards, dtype).check_memory()

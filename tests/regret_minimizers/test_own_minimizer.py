@@ -137,6 +137,14 @@ def test_kernels_that_leave_out_a_result_are_refused(kernel, match):
     spiel_cfr.FullWidthSolver("kuhn_poker", Own()).run(1)
 
 
+@pytest.mark.parametrize("lines", [-1, 1.5, "x", None, 10**9])
+@pytest.mark.parametrize("name", ["action_lines", "infoset_lines"])
+def test_wrong_numbers_of_lines_are_named(name, lines):
+  own = type("Own", (RegretMinimizer,), {"observe": regret_matching, name: lines})
+  with pytest.raises(errors.ArgumentError, match=name):
+    spiel_cfr.FullWidthSolver("kuhn_poker", own())
+
+
 def test_kernels_with_enough_lines_are_not_refused():
   @dataclasses.dataclass(frozen=True)
   class Own(RegretMinimizer):
