@@ -439,8 +439,8 @@ def shards() -> None:
       {
         "1 thread": spiel_cfr.CFRPlusSolver(plain).run,
         "2 threads": spiel_cfr.CFRPlusSolver(threaded).run,
-        "1 process": spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(plain, executor, 1)).run,
-        "2 processes": spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(plain, executor, 2)).run,
+        "1 process": spiel_cfr.CFRPlusSolver(spiel_cfr.games.shard(plain, executor, 1)).run,
+        "2 processes": spiel_cfr.CFRPlusSolver(spiel_cfr.games.shard(plain, executor, 2)).run,
       }
     )
   show(f"one iteration of CFR+ on a turn endgame\n{plain}", timings, "1 thread")

@@ -12,7 +12,7 @@ from spiel_cfr._util import arguments, files
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.certificates.fixed_point import Interval
 from spiel_cfr.certificates.listed_bounds import listed_bounds
-from spiel_cfr.certificates.rounded_bounds import needs_rounding, rounded_bounds
+from spiel_cfr.certificates.rounded_bounds import needs_floats, rounded_bounds
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import open_spiel
@@ -147,7 +147,7 @@ def certify(
   compiled = compile_game(game).original
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   probabilities = open_spiel.from_policy(compiled, policy)
-  in_floats = needs_rounding(compiled, max_nodes)
+  in_floats = needs_floats(compiled, max_nodes)
   if in_floats and not compiled.payoff.is_built_in:
     raise errors.UnsupportedGameError(
       f"The rounding errors of {type(compiled.payoff).__name__} have no proven bound, and {compiled.name} has more "

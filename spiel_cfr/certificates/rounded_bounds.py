@@ -30,16 +30,16 @@ _ROUNDOFF = Fraction(1, 1 << 53)
 # The largest difference of payoffs that `private_types.rounded` makes equal, relative to the largest of a pattern.
 _ALIKE = Fraction(1, 10**13)
 # The number of roundings of a product that does not grow with the game: payoff, factor, pattern, 16 columns.
-_FEW = 100
+_FIXED_ROUNDINGS = 100
 # The number of roundings that covers a float which stands for all numbers within 2^-48 of its size.
-_READING = 33
+_ROUNDINGS_OF_READ_FLOAT = 33
 # The largest relative difference of sums of returns that `vector.tree_pieces` takes as constant.
 _SAME_SUM = Fraction(2, 10**9)
 # The number of sums over all hands of the opponent in a showdown's value; see `poker.showdown_kernels`.
 _SUMS_OF_HANDS = 16
 
 
-def needs_rounding(compiled: CompiledGame, max_nodes: int) -> bool:
+def needs_floats(compiled: CompiledGame, max_nodes: int) -> bool:
   """Returns True if a game has too many histories for integers."""
   deals = 1
   if isinstance(compiled, PublicTreeGame):
@@ -104,7 +104,7 @@ def _are_opposite(compiled: CompiledGame) -> bool:
 def _largest(compiled: CompiledGame) -> Fraction:
   """Returns a bound on the size of any payoff."""
   largest = max(abs(Fraction(bound)) for bound in compiled.payoff_range)
-  return largest * (1 + _READING * _ROUNDOFF)
+  return largest * (1 + _ROUNDINGS_OF_READ_FLOAT * _ROUNDOFF)
 
 
 def _error(compiled: CompiledGame) -> Fraction:
@@ -124,7 +124,8 @@ def _error(compiled: CompiledGame) -> Fraction:
     pairs = tree.num_types[0] * tree.num_types[1]
     # The probability of a pair of types is at most the number of deals times the largest probability of a deal.
     alike = _largest(compiled) * pairs * deals * Fraction(float(tree.weights.max())) * _ALIKE
-    sums = compiled.end + compiled.num_terminals + deals + _READING * tree.deals.paths.shape[1]
+    sums = compiled.end + compiled.num_terminals + deals
+    sums += _ROUNDINGS_OF_READ_FLOAT * tree.deals.paths.shape[1]
   else:
     assert isinstance(tree, HandTree)
     depth = len(tree.levels())
@@ -132,5 +133,6 @@ def _error(compiled: CompiledGame) -> Fraction:
     boards = Fraction(sum(board.probability for board in tree.boards))
     mass = _SUMS_OF_HANDS * boards * masses[0] * masses[1] / Fraction(tree.deal.total)
     sums = compiled.end + compiled.num_terminals + 4 * len(tree.deal.hands)
-  steps = (depth * (3 * most_actions + 2 + _READING) + sums + _FEW) * _ROUNDOFF
+  per_level = 3 * most_actions + 2 + _ROUNDINGS_OF_READ_FLOAT
+  steps = (depth * per_level + sums + _FIXED_ROUNDINGS) * _ROUNDOFF
   return _largest(compiled) * mass * steps / (1 - steps) + alike

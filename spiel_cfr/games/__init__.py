@@ -18,6 +18,7 @@ many histories to list. `compiling.compile_game` chooses the form.
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_from_arrays
+from spiel_cfr.games.compiled.sharded_game import shard
 from spiel_cfr.games.compiling import load_compiled_game
 from spiel_cfr.games.openspiel.game_size import SizeEstimate
 from spiel_cfr.games.openspiel.loading import load_game
@@ -38,4 +39,5 @@ __all__ = [
   "game_from_arrays",
   "load_compiled_game",
   "load_game",
+  "shard",
 ]

@@ -1,6 +1,5 @@
 """Long runs and many runs: stopping rules, evaluations, traces, checkpoints, sweeps and executors."""
 
-from spiel_cfr.games.compiled.sharded_game import shard
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.merge_policies import merge
 from spiel_cfr.runs.process_executor import ProcessExecutor
@@ -26,6 +25,5 @@ __all__ = [
   "merge",
   "read_trace",
   "run",
-  "shard",
   "sweep",
 ]

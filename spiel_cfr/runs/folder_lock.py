@@ -16,7 +16,7 @@ from spiel_cfr._util import files
 
 
 @contextlib.contextmanager
-def locked(folder: pathlib.Path) -> Iterator[None]:
+def held_lock(folder: pathlib.Path) -> Iterator[None]:
   """Holds the lock on a folder during the context. Makes the folder if it is missing.
 
   Raises:

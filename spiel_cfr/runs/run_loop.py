@@ -17,7 +17,7 @@ from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
-from spiel_cfr.runs.folder_lock import locked
+from spiel_cfr.runs.folder_lock import held_lock
 from spiel_cfr.runs.run_progress import Progress
 from spiel_cfr.runs.run_schedules import Powers, RunSchedule, next_due
 from spiel_cfr.runs.trace import Row, Trace
@@ -166,7 +166,7 @@ def run(
   listeners: list[Trace] = [*traces, *([bar] if bar else [])]
   with contextlib.ExitStack() as stack:
     if checkpoints:
-      stack.enter_context(locked(pathlib.Path(checkpoints.folder)))
+      stack.enter_context(held_lock(pathlib.Path(checkpoints.folder)))
       checkpoints.check(solver)
     solver.prepare()
     interrupt = stack.enter_context(DeferredInterrupt(swallow=True))

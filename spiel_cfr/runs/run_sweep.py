@@ -25,7 +25,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
 from spiel_cfr.runs import sweep_cells
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
-from spiel_cfr.runs.folder_lock import locked
+from spiel_cfr.runs.folder_lock import held_lock
 from spiel_cfr.runs.process_executor import ProcessExecutor
 from spiel_cfr.runs.run_loop import StoppingRules
 from spiel_cfr.runs.run_progress import SECONDS_BETWEEN_LINES
@@ -164,7 +164,7 @@ def sweep(
     )
   folder = pathlib.Path(os.path.abspath(arguments.path(folder, "folder")))
   varied = {name: None for combination in combinations for name in combination}
-  with locked(folder):
+  with held_lock(folder):
     try:
       rows, unfinished = _prepare(combinations, rules, evaluate_at, checkpoint_every, folder)
       table = SweepTable((*varied, *sweep_cells.RESULTS, "folder"), rows)

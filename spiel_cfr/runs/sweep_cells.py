@@ -87,6 +87,7 @@ def make_solver(
     raise errors.ArgumentError(
       f"{solver!r} needs the number of iterations in advance: give iterations."
     )
+  # Most sampling solvers take `seed` as one of `**options`, so their signatures do not have it.
   if issubclass(entry.family, MonteCarloSolver) and arguments.get("seed") is None:
     arguments = {**arguments, "seed": 0}
   try:

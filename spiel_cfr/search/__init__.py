@@ -1,6 +1,7 @@
 """Search by re-solving subgames: public states, gadgets that make it safe, exact evaluation of whole policies, bots.
 
-The modules by question, in reading order; a folder imports only the folders and modules above it in this list:
+The modules by question, in reading order. Of the folders `trees`, `subgames`, `play` and `leaf_values`, each imports
+only those before it; all import `gadgets` and `gadget_games`:
 
     What makes re-solving safe?                  gadgets; gadget_games (the game that a solver solves)
     What are public states and ranges?           trees/search_tree (the interface), public_state_trees

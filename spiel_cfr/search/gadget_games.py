@@ -1,7 +1,7 @@
 """Gadget games: one or more subgames with a gadget in front of each, as one game for a solver.
 
-`subgame_solver` makes the `Start` of each subgame from ranges. The `GadgetGameBuilder` of a public tree makes the
-`GadgetGame` of a list of them.
+`subgame_solver` makes the `SubgameStart` of each subgame from ranges. The `GadgetGameBuilder` of a public tree makes
+the `GadgetGame` of a list of them.
 """
 
 import abc
@@ -23,7 +23,7 @@ PerPlayer: TypeAlias = tuple[Float64s, Float64s]
 
 
 @dataclasses.dataclass(frozen=True)
-class Start:
+class SubgameStart:
   """The beginning of a subgame that is re-solved for the searcher.
 
   J is an index of the opponent's private states. `gadgets` explains w and r.
@@ -119,7 +119,7 @@ class GadgetGameBuilder(abc.ABC):
 
   @abc.abstractmethod
   def build(
-    self, starts: Sequence[Start], gadget: Gadget, *, is_linear_program: bool = False
+    self, starts: Sequence[SubgameStart], gadget: Gadget, *, is_linear_program: bool = False
   ) -> GadgetGame:
     """Returns subgames, none below another, as one game with a gadget in front of each.
 
@@ -134,5 +134,7 @@ class GadgetGameBuilder(abc.ABC):
     """
 
   @abc.abstractmethod
-  def batches(self, starts: Iterable[Start], *, is_linear_program: bool) -> Iterator[list[Start]]:
+  def batches(
+    self, starts: Iterable[SubgameStart], *, is_linear_program: bool
+  ) -> Iterator[list[SubgameStart]]:
     """Yields lists of subgames to solve together, as one game. A linear program solves each subgame alone."""

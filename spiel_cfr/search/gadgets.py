@@ -16,13 +16,13 @@ If all margins are at least 0, the searcher's new strategy is at most as exploit
 
 A *counterfactual bound* is the bound times w(J). The *front* of a gadget is what the opponent does before the subgame:
 
-    front      its own move                the searcher gets       instead, in the part `Gadget.forced` of play
+    front      its own move                the searcher gets       in the other part, `Gadget.forced`
     "deal"     none: chance deals J        nothing                 there is no such part
     "choice"   at J, take or play on       minus the bound taken   it must play on at J, more often where r is larger
     "pick"     pick a J                    the bound of its J      chance deals J by w and r, and the bound is paid
 
-The opponent comes to J by its own move with the factor `Entrances.free` of w(J), and without one with the factor
-`Entrances.forced`. Each kind of subgame builds a front from these two arrays and the bounds:
+`Entrances.free` times w(J) is the probability of J if the opponent's own move leads there. `Entrances.forced` times
+w(J) is that without a move. Each kind of subgame builds a front from these two arrays and the bounds:
 
     trees.infoset_front.InfosetFront    infosets and leaves, for public trees that list private states
     poker.choice_front.with_choice      boards of hands, for rivers of hold'em; not "pick"
@@ -135,7 +135,8 @@ def find_gadget(gadget: Any, *, can_pick: bool = True, is_linear_program: bool =
   """Returns the gadget with a name, or the gadget itself.
 
   Args:
-    gadget: a name in `GADGETS`, or a `Gadget`. None is "safe" if it keeps its guarantee, else "follow".
+    gadget: a name in `GADGETS`, or a `Gadget`. None: "safe" if a linear program solves the subgame and the opponent can
+      pick, otherwise "follow".
     can_pick: whether the subgame can have an infoset in which the opponent picks its private state. "safe" needs one.
     is_linear_program: whether a linear program solves the subgame. "safe" needs one.
 

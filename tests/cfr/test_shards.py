@@ -92,7 +92,7 @@ def _check_shards(
   make: Any = spiel_cfr.CFRPlusSolver,
 ) -> None:
   """Checks 12 iterations."""
-  game = spiel_cfr.runs.shard(plain, Here(), num_shards)
+  game = spiel_cfr.games.shard(plain, Here(), num_shards)
   solver = _solved(game, make, 5)
   # A slice of its own, and single steps.
   solver.run(4)
@@ -126,7 +126,7 @@ def test_single_precision(compiled: Any) -> None:
 @pytest.mark.slow
 def test_several_solvers_at_a_time() -> None:
   """A process keeps one solver at a time, and replaces it by another."""
-  game = spiel_cfr.runs.shard(_game(), Here(), 2)
+  game = spiel_cfr.games.shard(_game(), Here(), 2)
   solvers = [make(game) for make in _SOLVERS.values()]
   for solver in solvers * 2:
     solver.run(6)
@@ -138,7 +138,7 @@ def test_several_solvers_at_a_time() -> None:
 def test_locked_infosets_keep_their_strategy(compiled: Any) -> None:
   solvers = [
     spiel_cfr.CFRPlusSolver(game)
-    for game in (compiled(), spiel_cfr.runs.shard(compiled(), Here(), 2))
+    for game in (compiled(), spiel_cfr.games.shard(compiled(), Here(), 2))
   ]
   policy = _solved(compiled(), iterations=2).average_policy()
   infostates = compiled().infosets[0].infostates[::3]
@@ -159,7 +159,7 @@ def test_restarts_from_strategies(compiled: Any) -> None:
   """Shards continue from arrays changed in this process."""
   solvers = [
     _solved(game, iterations=5)
-    for game in (compiled(), spiel_cfr.runs.shard(compiled(), Here(), 2))
+    for game in (compiled(), spiel_cfr.games.shard(compiled(), Here(), 2))
   ]
   for solver in solvers:
     solver.init_from_strategy(solver.average_sequence_form())
@@ -170,7 +170,7 @@ def test_restarts_from_strategies(compiled: Any) -> None:
 @pytest.mark.quick("_game")
 @either
 def test_checkpoints_are_of_either(compiled: Any, tmp_path: pathlib.Path) -> None:
-  sharded = spiel_cfr.runs.shard(compiled(), Here(), 2)
+  sharded = spiel_cfr.games.shard(compiled(), Here(), 2)
   assert sharded.digest == compiled().digest
   for first, second in ((sharded, compiled()), (compiled(), sharded)):
     _solved(first, iterations=7).save(tmp_path / "checkpoint.npz")
@@ -217,7 +217,7 @@ def test_begun_work_is_repeated(name: str, monkeypatch: pytest.MonkeyPatch) -> N
   expected = _solved(_game(), _SOLVERS[name])
   torn = _Torn(monkeypatch)
   monkeypatch.setattr(sharded_subtrees, "_BETWEEN_BARRIERS", 5)
-  game = spiel_cfr.runs.shard(_game(), torn, 2)
+  game = spiel_cfr.games.shard(_game(), torn, 2)
   assert _alike(_solved(game, _SOLVERS[name]), expected)
   assert torn.deaths >= 8
 
@@ -250,7 +250,7 @@ def test_processes_that_forget(
   """A new process gets the last barrier and repeats the updates since."""
   monkeypatch.setattr(sharded_subtrees, "_BETWEEN_BARRIERS", barrier_every)
   executor = _Forgetful()
-  game = spiel_cfr.runs.shard(_game(), executor, num_shards=3)
+  game = spiel_cfr.games.shard(_game(), executor, num_shards=3)
   assert _alike(_solved(game, _SOLVERS[name]), _solved(_game(), _SOLVERS[name]))
   assert executor.calls > 60
 
@@ -269,7 +269,7 @@ def test_shards_are_sent_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
       return super().submit(fn, *args, **kwargs)
 
   monkeypatch.setattr(sharded_subtrees, "_BETWEEN_BARRIERS", 10)
-  game = spiel_cfr.runs.shard(_game(), Noting(), num_shards=1)
+  game = spiel_cfr.games.shard(_game(), Noting(), num_shards=1)
   solver = spiel_cfr.CFRPlusSolver(game)
   solver._advance(12)
   # Two updates an iteration.
@@ -300,7 +300,7 @@ def test_executors_that_fail_for_good(iterations: int) -> None:
       raise RuntimeError("closed")
 
   executor = Failing()
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(_game(), executor, 2))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.games.shard(_game(), executor, 2))
   failures = 0
   while solver.iteration < 12:
     before = solver.iteration
@@ -321,7 +321,7 @@ def test_executors_that_fail_for_good(iterations: int) -> None:
 def test_looking_never_fails() -> None:
   """If processes cannot send their state, this process repeats their updates."""
   executor = _Forgetful()
-  solver = _solved(spiel_cfr.runs.shard(_game(), executor, num_shards=2), iterations=12)
+  solver = _solved(spiel_cfr.games.shard(_game(), executor, num_shards=2), iterations=12)
 
   def closed(*_: Any) -> Any:
     raise RuntimeError("closed")
@@ -344,7 +344,7 @@ def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
       return super().submit(fn, *args, **kwargs)
 
   executor = Keeping()
-  game = spiel_cfr.runs.shard(_game(), executor, num_shards=2)
+  game = spiel_cfr.games.shard(_game(), executor, num_shards=2)
   solver = _SOLVERS["tapered"](game)
   solver._advance(12)
   assert executor.refused > 2
@@ -355,14 +355,14 @@ def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
 
 
 def test_a_process_keeps_one_solver() -> None:
-  game = spiel_cfr.runs.shard(_game(), Here(), num_shards=3)
+  game = spiel_cfr.games.shard(_game(), Here(), num_shards=3)
   for _ in range(2):
     _solved(game, iterations=1)
     assert len(sharded_subtrees._SERVED) == 1
 
 
 def test_copies_have_no_executor() -> None:
-  game = spiel_cfr.runs.shard(_game(), Here(), 2)
+  game = spiel_cfr.games.shard(_game(), Here(), 2)
   again = pickle.loads(pickle.dumps(game))
   assert again.partition is not None
   assert again.partition.shards is None
@@ -382,16 +382,16 @@ class _Kept(RegretMatching):
 
 def test_refusals() -> None:
   with pytest.raises(errors.UnsupportedGameError, match=r"kuhn_poker.*compile_vector_game"):
-    spiel_cfr.runs.shard(spiel_cfr.compile_game("kuhn_poker"), Here())
+    spiel_cfr.games.shard(spiel_cfr.compile_game("kuhn_poker"), Here())
   with pytest.raises(errors.ArgumentError, match="CompiledGame"):
-    spiel_cfr.runs.shard("leduc_poker", Here())  # type: ignore[arg-type]
+    spiel_cfr.games.shard("leduc_poker", Here())  # type: ignore[arg-type]
   with pytest.raises(errors.ArgumentError, match="num_shards"):
-    spiel_cfr.runs.shard(_game(), Here(), 0)
+    spiel_cfr.games.shard(_game(), Here(), 0)
   with (
     concurrent.futures.ThreadPoolExecutor() as threads,
     pytest.raises(errors.ArgumentError, match="RayExecutor"),
   ):
-    spiel_cfr.runs.shard(_game(), threads)
-  game = spiel_cfr.runs.shard(_game(), Here())
+    spiel_cfr.games.shard(_game(), threads)
+  game = spiel_cfr.games.shard(_game(), Here())
   with pytest.raises(errors.ShardError, match="_Kept can't be pickled"):
     spiel_cfr.FullWidthSolver(game, _Kept.plus())

@@ -93,7 +93,7 @@ import threading
 game = spiel_cfr.poker.compile_public_game(sys.argv[2], partitioned=True)
 
 with spiel_cfr.runs.RayExecutor() as executor:
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(game, executor, num_shards=2))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.games.shard(game, executor, num_shards=2))
   solver.run(30)
   actor = executor._actors[1]
   pid = actor.submit(os.getpid).result()
@@ -104,7 +104,7 @@ with spiel_cfr.runs.RayExecutor() as executor:
   solver.run(30)
   show(pid != os.getpid(), actor.submit(os.getpid).result() != pid, same(solver, game))
   try:
-    spiel_cfr.runs.shard(game, executor, num_shards=3)
+    spiel_cfr.games.shard(game, executor, num_shards=3)
   except spiel_cfr.errors.ShardError as error:
     show(error)
 """
@@ -123,7 +123,7 @@ def nodes():
   return [actor.submit(here).result() for actor in executor._actors]
 
 with spiel_cfr.runs.RayExecutor() as executor:
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(game, executor, num_shards=3))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.games.shard(game, executor, num_shards=3))
   solver.run(50)
   before = nodes()
   show(len(set(before)), "machines", same(solver, game))

@@ -132,7 +132,7 @@ def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
 def action_values(evaluated):
   """Returns the opponent's values of its actions, by infostate and action."""
   tree, opponent = evaluated.tree, 1 - evaluated.searcher
-  values = tree.behavioral_form(evaluated.action_values())
+  values = tree.behavioral_form(evaluated.opponent_action_values())
   infosets, actions = tree.game.infosets[opponent], tree.game.actions[opponent].tolist()
   names = np.repeat(infosets.infostates, infosets.num_actions).tolist()
   return dict(
@@ -151,7 +151,7 @@ def test_values_of_a_whole_policy_are_those_of_the_list(name, responds):
     listed = tree.evaluated(tree.policy_array(policy), searcher, responds=responds)
     assert rivers.opponent_value == pytest.approx(listed.opponent_value, abs=1e-12)
     assert action_values(rivers) == pytest.approx(action_values(listed), abs=1e-12)
-    assert np.count_nonzero(rivers.action_values()[rivers.tree.owned(searcher)]) == 0
+    assert np.count_nonzero(rivers.opponent_action_values()[rivers.tree.owned(searcher)]) == 0
 
 
 def test_private_states_of_rivers_without_decisions():

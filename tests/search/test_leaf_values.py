@@ -61,7 +61,7 @@ def test_with_given_ranges_the_opponents_value_is_that_of_their_public_states(ve
   cut, rng = tree.natural_cut(), np.random.default_rng(2)
   given = {state.index: random_ranges(tree, state.index, rng) for state in cut[:2]}
   evaluated = tree.evaluated(tree.uniform(), 0, given)
-  wanted = sum(evaluated.values(index).sum() for index in given)
+  wanted = sum(evaluated.opponent_values(index).sum() for index in given)
   assert evaluated.opponent_value == pytest.approx(wanted, abs=1e-12)
 
 

@@ -77,7 +77,7 @@ def test_bounds_hold(form, searcher):
   tree = trees("leduc_poker")[form]
   before = tree.evaluated(tree.policy_array(blueprint(trees("leduc_poker")[0].game)), searcher)
   for state in tree.natural_cut()[:3]:
-    ranges, values = before.ranges(state.index), before.values(state.index)
+    ranges, values = before.ranges(state.index), before.opponent_values(state.index)
     bounds = search.Bounds(searcher, values)
     subgame = search.Subgame(state, ranges, bounds)
     found = subgame.solve("lp")

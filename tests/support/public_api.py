@@ -132,7 +132,7 @@ def call_of(case: Case) -> tuple[Any, dict[str, Any]]:
     game = named["game"] = _in_parts()
     if "labels" in named:
       named["labels"] = [np.arange(len(board.hands[0])) for board in game.tree.boards[1:]]
-  if function is spiel_cfr.runs.shard:
+  if function is spiel_cfr.games.shard:
     named["game"] = _in_parts()
   if function is spiel_cfr.referee.nash_conv_lower_bound:
     named = {"episodes": 3, "evaluation_episodes": 3} | named

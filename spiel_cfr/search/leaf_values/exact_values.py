@@ -79,7 +79,7 @@ class ExactValues(abc.ABC):
       for player in (0, 1):
         evaluated = self.tree.evaluated(policy, 1 - player, given_ranges)
         for position, index in zip(positions, given_ranges, strict=True):
-          values = evaluated.values(index)
+          values = evaluated.opponent_values(index)
           result[position, player, : len(values)] = values
     return result
 

@@ -50,15 +50,15 @@ class RiverSolution(NamedTuple):
 
   def policy(self, state: Any) -> list[tuple[int, float]]:
     """Returns (action, probability) at a decision; uniform for a hand that does not play to the river."""
-    river, history, at = self.tree.game.tree, state.history(), 0
-    deal, nodes = river.deal, river.nodes
+    hands, history, node = self.tree.game.tree, state.history(), 0
+    deal, nodes = hands.deal, hands.nodes
     for action in history[deal.num_private_moves + len(deal.path) :]:
-      at = nodes[at].children[nodes[at].actions.index(action)]
-    player, actions = state.current_player(), nodes[at].actions
+      node = nodes[node].children[nodes[node].actions.index(action)]
+    player, actions = state.current_player(), nodes[node].actions
     position = np.flatnonzero(_hands(self.tree)[player] == deal.hand(history, player))
     if not len(position):
       return [(action, 1 / len(actions)) for action in actions]
-    probabilities = self.strategy[_slots_at(self.tree, at)[:, position[0]]]
+    probabilities = self.strategy[_slots_at(self.tree, node)[:, position[0]]]
     return list(zip(actions, probabilities.tolist(), strict=True))
 
 

@@ -27,8 +27,8 @@ from spiel_cfr.search.trees.search_tree import PublicState, SearchTree
 # A function of public states and ranges that returns counterfactual values. Ranges and values are float64 (public
 # states, 2, private states). Beyond a player's last private state, ranges are 0, and values are ignored.
 LeafValues: TypeAlias = Callable[[Sequence[PublicState], Float64s], npt.ArrayLike]
-# The weight of the predicted regrets. Values at leaves jump from one iteration to the next, so that full predictions
-# mislead; without leaves, predictions help.
+# The weight of the predicted regrets, by default also that of `cfr.SAPCFRPlusSolver`. Values at leaves jump from one
+# iteration to the next, so that full predictions mislead; without leaves, predictions help.
 _PREDICTION_WEIGHT = 1 / 3
 _LARGEST_VALUE = 1e100
 

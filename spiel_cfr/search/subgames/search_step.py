@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.search.gadget_games import Start
+from spiel_cfr.search.gadget_games import SubgameStart
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.subgames.subgame_solver import SubgameSolver, start_from_policy
 from spiel_cfr.search.trees.search_tree import TOLERANCE, EvaluatedPolicy, PublicState
@@ -57,11 +57,11 @@ class _SolvedSubgame(NamedTuple):
   """A subgame with a new solution.
 
   Attributes:
-    start: `Start`. The public state at the root of the subgame, with its ranges and bounds.
+    start: `SubgameStart`. The public state at the root of the subgame, with its ranges and bounds.
     actions: int64 (actions,). The searcher's actions in the subgame, as indices of slots of the policy.
   """
 
-  start: Start
+  start: SubgameStart
   actions: Int64s
 
 
@@ -91,7 +91,7 @@ def search_step(
   """
   begin, tree, unreached = time.perf_counter(), before.tree, 0
 
-  def starts() -> Iterator[Start]:
+  def starts() -> Iterator[SubgameStart]:
     nonlocal unreached
     for state in states:
       if stop():
@@ -164,8 +164,8 @@ def _accepted(
     if not (keeps_gains and after.opponent_value < safe.opponent_value):
       after = safe
       margins = [margin for margin, harms in zip(margins, harmful, strict=True) if not harms]
-  # The margins of strategies that are not harmful bound the opponent's gain in the whole game. A larger gain has not
-  # happened so far. The check makes search harmless even if the information state strings of a game are wrong.
+  # The margins of strategies that are not harmful bound the opponent's gain in the whole game. This check has never
+  # failed. It makes search harmless even if the information state strings of a game are wrong.
   bound = before.opponent_value + TOLERANCE * before.tree.largest_payoff
   for (subgame, margin), harms in zip(pairs, harmful, strict=True):
     bound += 0.0 if harms else subgame.start.probability * subgame.start.mean_excess(margin)

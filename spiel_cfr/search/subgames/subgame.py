@@ -23,7 +23,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
-from spiel_cfr.search.gadget_games import PerPlayer, Start
+from spiel_cfr.search.gadget_games import PerPlayer, SubgameStart
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.subgames.lookahead import (
   ChoiceFront,
@@ -97,7 +97,7 @@ class Bounds:
     if find_gadget(gadget).reach:
       w = tree.counterfactual_reach(index, 1 - searcher, evaluated.ranges(index)[searcher])
       gifts = evaluated.gifts(index) * w
-    return cls(searcher, evaluated.values(index), gadget, gifts)
+    return cls(searcher, evaluated.opponent_values(index), gadget, gifts)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -167,8 +167,7 @@ class Subgame:
     count, opponent = len(self.ranges[1 - self._searcher]), 1 - self._searcher
     self._bound_values = _checked_numbers("values", bounds.values, count, opponent)
     self._gifts = _checked_numbers("gifts", bounds.gifts, count, opponent, may_be_scalar=True)
-    # Checks that the gadget fits leaf values, and that the probability of the public state is positive.
-    self._start(self._default_gadget)
+    self._check_start()
 
   def __repr__(self) -> str:
     has_bounds = self._default_gadget.has_bounds
@@ -189,7 +188,11 @@ class Subgame:
     """The gadget for the default solver."""
     return self._gadget(SubgameSolver(self._tree.default_solver).is_linear_program)
 
-  def _start(self, gadget: Gadget) -> Start:
+  def _check_start(self) -> None:
+    """Raises ArgumentError if the gadget does not fit leaf values, or the probability of the public state is 0."""
+    self._start(self._default_gadget)
+
+  def _start(self, gadget: Gadget) -> SubgameStart:
     """Returns the beginning of the subgame behind a gadget."""
     index, searcher = self.public_state.index, self._searcher
     w = self._tree.counterfactual_reach(index, 1 - searcher, self.ranges[searcher])
@@ -291,14 +294,14 @@ class Subgame:
     tree, index = self._tree, self.public_state.index
     given_ranges = {index: self.ranges}
     by_searcher = [tree.evaluated(policy, searcher, given_ranges) for searcher in (0, 1)]
-    values = [by_searcher[1 - player].values(index) for player in (0, 1)]
+    values = [by_searcher[1 - player].opponent_values(index) for player in (0, 1)]
     if has_bounds:
       searcher, opponent = self._searcher, 1 - self._searcher
-      utilities = by_searcher[searcher].action_values()
+      utilities = by_searcher[searcher].opponent_action_values()
       responses = tree.to_slots(_best_actions(tree.game, tree.behavioral_form(utilities)))
       played = np.where(tree.owned(searcher), policy, responses)
       both_play = tree.evaluated(played, opponent, given_ranges, responds=False)
-      values[searcher] = both_play.values(index)
+      values[searcher] = both_play.opponent_values(index)
     return values[0], values[1]
 
 

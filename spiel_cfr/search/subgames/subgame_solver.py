@@ -19,7 +19,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.evaluation.linear_program import Method, solve_lp, solve_program
 from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.search.gadget_games import Bonus, GadgetGame, PerPlayer, Start
+from spiel_cfr.search.gadget_games import Bonus, GadgetGame, PerPlayer, SubgameStart
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
 from spiel_cfr.search.trees.search_tree import EvaluatedPolicy, RangesByState, SearchTree
 
@@ -37,7 +37,9 @@ _ITERATIONS, _MOST_ITERATIONS = 1000, 1 << 30
 _UNLIKELY = 1e-12
 
 
-def start_from_policy(evaluated: EvaluatedPolicy, index: int, gadget: Gadget) -> Start | None:
+def start_from_policy(
+  evaluated: EvaluatedPolicy, index: int, gadget: Gadget
+) -> SubgameStart | None:
   """Returns the beginning of the subgame at a public state; None if its probability is 0.
 
   The ranges are those of a policy. The bounds are the values of the opponent's best response to it.
@@ -63,7 +65,7 @@ def start_from_ranges(
   searcher: int,
   gadget: Gadget,
   bound: Float64s,
-) -> Start | None:
+) -> SubgameStart | None:
   """Returns the beginning of the subgame at a public state; None if its probability is 0.
 
   Args:
@@ -71,7 +73,7 @@ def start_from_ranges(
     index: the index of the public state.
     ranges: by player, float64 (private states,). Both players' ranges.
     searcher: the player whose strategy is re-solved.
-    gadget: the gadget. If it has bounds, the opponent's range determines only `Start.r`.
+    gadget: the gadget. If it has bounds, the opponent's range determines only `SubgameStart.r`.
     bound: float64 (J,). The largest expected payoff that the opponent may have at each J.
   """
   searcher_range, opponent_range = (
@@ -86,7 +88,7 @@ def start_from_ranges(
     return None
   total = reach[is_likely].sum()
   weights = (searcher_range / total, np.where(is_likely, opponent_weights, 0.0))
-  return Start(
+  return SubgameStart(
     index,
     searcher,
     _searcher_first(weights, searcher),

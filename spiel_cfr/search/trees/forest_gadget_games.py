@@ -24,7 +24,7 @@ from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enume
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.games.openspiel.walk import DiscoveredInfosets
-from spiel_cfr.search.gadget_games import GadgetGame, GadgetGameBuilder, Start
+from spiel_cfr.search.gadget_games import GadgetGame, GadgetGameBuilder, SubgameStart
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.trees.forest_tree import ForestTree
 from spiel_cfr.search.trees.infoset_front import InfosetFront, opponent_roots
@@ -40,7 +40,7 @@ class _SubgameEnds(NamedTuple):
   Attributes:
     rows: int64 (2, ends). The row of each player at each end.
     payoffs: float64 (ends,). The searcher's payoff at each end, times chance's probability.
-    weights: float64 (ends,). The product of both players' `Start.weights` at the beginning of the subgame; above 0.
+    weights: float64 (ends,). The product of both players' weights at the beginning of the subgame; above 0.
   """
 
   rows: Int64s
@@ -48,7 +48,9 @@ class _SubgameEnds(NamedTuple):
   weights: Float64s
 
 
-def _ends(tree: ForestTree, starts: Sequence[Start], roots: Sequence[Int64s]) -> _SubgameEnds:
+def _ends(
+  tree: ForestTree, starts: Sequence[SubgameStart], roots: Sequence[Int64s]
+) -> _SubgameEnds:
   """Returns the ends in subgames that both players may reach; `roots` as in `ForestGameBuilder.build`."""
   ends = [tree.end_pairs(tree.below(start.index)) for start in starts]
   first, second, payoffs = (np.concatenate(arrays) for arrays in zip(*ends, strict=True))
@@ -71,8 +73,10 @@ class ForestGameBuilder(GadgetGameBuilder):
     """Takes the tree."""
     self._tree = tree
 
-  def batches(self, starts: Iterable[Start], *, is_linear_program: bool) -> Iterator[list[Start]]:
-    batch: list[Start] = []
+  def batches(
+    self, starts: Iterable[SubgameStart], *, is_linear_program: bool
+  ) -> Iterator[list[SubgameStart]]:
+    batch: list[SubgameStart] = []
     size = 0
     for start in starts:
       more = len(self._tree.end_pairs(self._tree.below(start.index))[0])
@@ -85,7 +89,7 @@ class ForestGameBuilder(GadgetGameBuilder):
       yield batch
 
   def build(
-    self, starts: Sequence[Start], gadget: Gadget, *, is_linear_program: bool = False
+    self, starts: Sequence[SubgameStart], gadget: Gadget, *, is_linear_program: bool = False
   ) -> GadgetGame:
     tree, searcher = self._tree, starts[0].searcher
     opponent = 1 - searcher
@@ -95,54 +99,97 @@ class ForestGameBuilder(GadgetGameBuilder):
       for player, forest in enumerate(tree.forests)
     ]
     ends = _ends(tree, starts, roots)
-    searcher_infosets, opponent_infosets = (
-      SubforestInfosets(tree.forests[player], roots[player], ends.rows[player])
-      for player in (searcher, opponent)
+    infosets = [
+      SubforestInfosets(forest, root, rows)
+      for forest, root, rows in zip(tree.forests, roots, ends.rows, strict=True)
+    ]
+    front, j_of_row = _front(tree, starts, gadget, is_linear_program, roots[opponent])
+    opponent_side, values = _opponent_side(
+      tree, opponent, front, infosets[opponent], ends, j_of_row
     )
-    searcher_side = _BuiltInfosets(tree, searcher)
-    searcher_side.add_infosets(searcher_infosets, "", 0)
-    searcher_last = searcher_infosets.sequences(tree.forests[searcher].last[ends.rows[searcher]], 0)
-    rows = [tree.rows(start.index, opponent) for start in starts]
-    private_states = opponent_roots(starts, rows, gadget)
-    front = InfosetFront(private_states, gadget, is_linear_program)
-    j_of_root = np.full(len(roots[opponent]), NONE)
-    j_of_root[private_states.row] = np.arange(len(private_states.row))
-    opponent_side, opponent_last, values = _leaves(
-      tree, opponent, front, opponent_infosets, ends, j_of_root[roots[opponent]]
-    )
-    # The searcher has no move before leaves of the gadget. All copies of the subgames' ends repeat its last sequences.
-    pairs = np.stack([np.zeros_like(opponent_last), opponent_last])
-    pairs[0, len(front.values) :] = np.resize(searcher_last, len(values) - len(front.values))
-    game = _game(tree.name, searcher, searcher_side, opponent_side, pairs, values)
-    subgame_of_root = np.zeros(len(roots[searcher]), np.int64)
-    for position, start in enumerate(starts):
-      subgame_of_root[tree.rows(start.index, searcher)] = position
-    # With the front "deal", the opponent has one copy and no move before it: its solution is one of the whole game.
-    counted = len(opponent_infosets.slots) if gadget.front == "deal" else 0
+    searcher_side = _searcher_side(tree, searcher, front, infosets[searcher], ends)
+    game = _game(tree.name, searcher, searcher_side, opponent_side, values)
+    counts = [len(own.slots) for own in infosets]
+    # With the front "deal", the opponent has one copy and no move before it, so its strategy there may be written into
+    # the policy, too.
+    if gadget.has_bounds:
+      counts[opponent] = 0
     actions = np.split(game.all_action_sequences, [len(game.actions[0])])
-    sequences = actions[searcher], actions[opponent][:counted]
-    slots = searcher_infosets.slots, opponent_infosets.slots[:counted]
+    first, second = (
+      (sequences[:count], own.slots[:count])
+      for sequences, own, count in zip(actions, infosets, counts, strict=True)
+    )
     return GadgetGame(
       game,
       searcher,
-      sequences if searcher == 0 else sequences[::-1],
-      slots if searcher == 0 else slots[::-1],
-      np.repeat(subgame_of_root[roots[searcher][searcher_infosets.rows]], searcher_infosets.counts),
+      (first[0], second[0]),
+      (first[1], second[1]),
+      _subgame_of_action(tree, starts, roots[searcher], infosets[searcher]),
       front.bonus_in(game, opponent),
     )
 
 
-def _leaves(
+class _Side(NamedTuple):
+  """One player's side of a gadget game.
+
+  Leaves of the gadget come first. The ends of the subgames follow, once for each copy of the opponent's infosets.
+
+  Attributes:
+    built: `_BuiltInfosets`. The player's infosets.
+    last: int64 (leaves,). The player's last sequence at each leaf.
+  """
+
+  built: "_BuiltInfosets"
+  last: Int64s
+
+
+def _front(
+  tree: ForestTree,
+  starts: Sequence[SubgameStart],
+  gadget: Gadget,
+  is_linear_program: bool,
+  root: Int64s,
+) -> tuple[InfosetFront, Int64s]:
+  """Returns the front of the subgames, and the J at the beginning of the subgame of each of the opponent's rows.
+
+  Args:
+    tree: the whole game.
+    starts: the beginnings of the subgames.
+    gadget: the gadget.
+    is_linear_program: see `GadgetGameBuilder.build`.
+    root: int64 (rows,). The opponent's row at the beginning of each row's subgame; `NONE` outside.
+  """
+  rows = [tree.rows(start.index, 1 - start.searcher) for start in starts]
+  private_states = opponent_roots(starts, rows, gadget)
+  j_of_root = np.full(len(root), NONE)
+  j_of_root[private_states.row] = np.arange(len(private_states.row))
+  return InfosetFront(private_states, gadget, is_linear_program), j_of_root[root]
+
+
+def _searcher_side(
+  tree: ForestTree,
+  searcher: int,
+  front: InfosetFront,
+  infosets: SubforestInfosets,
+  ends: _SubgameEnds,
+) -> _Side:
+  """Returns the searcher's side; the arguments are those of `_opponent_side`, with the searcher's infosets."""
+  built = _BuiltInfosets(tree, searcher)
+  built.add_infosets(infosets, "", 0)
+  last = infosets.sequences(tree.forests[searcher].last[ends.rows[searcher]], 0)
+  # The searcher has no move before leaves of the gadget. All copies of the subgames' ends repeat its last sequences.
+  return _Side(built, np.append(np.zeros_like(front.sequences), np.tile(last, len(front.copies))))
+
+
+def _opponent_side(
   tree: ForestTree,
   opponent: int,
   front: InfosetFront,
   infosets: SubforestInfosets,
   ends: _SubgameEnds,
   j_of_row: Int64s,
-) -> tuple["_BuiltInfosets", Int64s, Float64s]:
-  """Returns the opponent's infosets, its last sequence at each leaf, and the searcher's payoffs at the leaves.
-
-  Leaves of the gadget come first. The ends of the subgames follow, once for each copy.
+) -> tuple[_Side, Float64s]:
+  """Returns the opponent's side, and the searcher's payoff at each leaf, times its probability.
 
   Args:
     tree: the whole game.
@@ -152,51 +199,69 @@ def _leaves(
     ends: the ends of the game in the subgames.
     j_of_row: int64 (rows,). The J at the beginning of the subgame that contains each of the opponent's rows.
   """
-  side = _BuiltInfosets(tree, opponent)
-  side.add_front(front)
+  built = _BuiltInfosets(tree, opponent)
+  built.add_front(front)
   sequences, values = [front.sequences], [front.values]
   end_rows = ends.rows[opponent]
   last_slot, j_of_end = tree.forests[opponent].last[end_rows], j_of_row[end_rows]
   for copy in front.copies:
-    begin = side.add_infosets(infosets, copy.label, copy.sequence[j_of_row[infosets.rows]])
+    begin = built.add_infosets(infosets, copy.label, copy.sequence[j_of_row[infosets.rows]])
     sequences.append(infosets.sequences(last_slot, copy.sequence[j_of_end], begin))
     values.append(ends.weights * copy.factor[j_of_end] * ends.payoffs)
-  return side, np.concatenate(sequences), np.concatenate(values)
+  return _Side(built, np.concatenate(sequences)), np.concatenate(values)
+
+
+def _subgame_of_action(
+  tree: ForestTree,
+  starts: Sequence[SubgameStart],
+  root: Int64s,
+  infosets: SubforestInfosets,
+) -> Int64s:
+  """Returns the position in `starts` of the subgame of each of the searcher's actions.
+
+  Args:
+    tree: the whole game.
+    starts: the beginnings of the subgames.
+    root: int64 (rows,). The searcher's row at the beginning of each row's subgame.
+    infosets: the searcher's infosets in the subgames.
+  """
+  subgame_of_root = np.zeros(len(root), np.int64)
+  for position, start in enumerate(starts):
+    subgame_of_root[tree.rows(start.index, start.searcher)] = position
+  return np.repeat(subgame_of_root[root[infosets.rows]], infosets.counts)
 
 
 def _game(
   name: str,
   searcher: int,
-  searcher_side: "_BuiltInfosets",
-  opponent_side: "_BuiltInfosets",
-  pairs: Int64s,
+  searcher_side: _Side,
+  opponent_side: _Side,
   values: Float64s,
 ) -> EnumeratedGame:
-  """Returns the compiled game of both players' infosets and of leaves.
+  """Returns the compiled game of both players' sides.
 
   Args:
     name: the string of the whole game.
     searcher: the searcher.
-    searcher_side: the searcher's infosets.
-    opponent_side: the opponent's infosets.
-    pairs: int64 (2, leaves). The last sequences at each leaf, the searcher's first. A pair may occur several times.
-    values: float64 (leaves,). The searcher's payoffs.
+    searcher_side: the searcher's side.
+    opponent_side: the opponent's side. A pair of last sequences may occur at several leaves.
+    values: float64 (leaves,). The searcher's payoff at each leaf, times its probability.
   """
   sides = (searcher_side, opponent_side)[:: 1 - 2 * searcher]
-  leaves, leaf_of_pair = distinct_columns(list(pairs[:: 1 - 2 * searcher]))
+  leaves, leaf_of_pair = distinct_columns([side.last for side in sides])
   payoffs = (1 - 2 * searcher) * np.bincount(leaf_of_pair, values, leaves.shape[1])
   largest = float(np.abs(payoffs).sum())
   infosets = [
-    DiscoveredInfosets(side.names, *map(np.concatenate, (side.actions, side.counts, side.parents)))
-    for side in sides
+    DiscoveredInfosets(own.names, *map(np.concatenate, (own.actions, own.counts, own.parents)))
+    for own, _ in sides
   ]
   facts = GameFacts(
     game_string=f"subgame of {name}",
     num_distinct_actions=1 + max(int(own.actions.max(initial=0)) for own in infosets),
     payoff_range=(-largest, largest),
     constant_sum=0.0,
-    num_states=pairs.shape[1] + sum(len(own.parents) for own in infosets),
-    num_terminals=pairs.shape[1],
+    num_states=len(values) + sum(len(own.parents) for own in infosets),
+    num_terminals=len(values),
     open_spiel_version=None,
   )
   return build_enumerated_game(

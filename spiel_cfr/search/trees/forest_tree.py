@@ -271,14 +271,14 @@ class EvaluatedForestPolicy(EvaluatedPolicy):
   def _value_of_game(self) -> float:
     return float(self.counterfactual_values.rows[: self._forest.begins[1]].sum())
 
-  def action_values(self) -> Float64s:
+  def opponent_action_values(self) -> Float64s:
     return self.counterfactual_values.action_values
 
   def ranges(self, index: int) -> PerPlayer:
     first, second = (self.reach[player][self.tree.rows(index, player)] for player in (0, 1))
     return first, second
 
-  def values(self, index: int) -> Float64s:
+  def opponent_values(self, index: int) -> Float64s:
     return self.counterfactual_values.rows[self.tree.rows(index, 1 - self.searcher)]
 
   def gifts(self, index: int) -> Float64s:

@@ -12,7 +12,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.openspiel.history_list import NONE
-from spiel_cfr.search.gadget_games import Bonus, Start
+from spiel_cfr.search.gadget_games import Bonus, SubgameStart
 from spiel_cfr.search.gadgets import Gadget
 
 
@@ -39,7 +39,7 @@ class OpponentRoots(NamedTuple):
 
 
 def opponent_roots(
-  starts: Sequence[Start], rows: Sequence[Int64s], gadget: Gadget
+  starts: Sequence[SubgameStart], rows: Sequence[Int64s], gadget: Gadget
 ) -> OpponentRoots:
   """Returns the opponent's private states at the beginnings of subgames. Private states with w = 0 are left out.
 

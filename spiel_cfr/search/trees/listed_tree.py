@@ -65,6 +65,7 @@ class ListedTree(ForestTree):
       game: the compiled game; None if the histories are a part of a game.
       histories: the histories.
     """
+    super().__init__()
     self.histories, self._game, self.name = histories, game, str(histories.view.game)
     self.first_length = int(histories.length[0])
     self.state_of = histories.number_public_states()

@@ -25,7 +25,7 @@ from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.hand_tree import TERMINALS, first_deal
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms
-from spiel_cfr.search.gadget_games import GadgetGame, GadgetGameBuilder, PerPlayer, Start
+from spiel_cfr.search.gadget_games import GadgetGame, GadgetGameBuilder, PerPlayer, SubgameStart
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.trees.river_game import RiverGame, counterfactual_reach
 from spiel_cfr.search.trees.search_tree import (
@@ -36,7 +36,7 @@ from spiel_cfr.search.trees.search_tree import (
 )
 
 # The part of the pot by which the opponent may exceed its bounds, as the mean over its hands, weighted by w.
-_TOLERANCE = 1e-3
+_POT_TOLERANCE = 1e-3
 # The largest number of sequences in the rivers that an evaluated policy keeps as games.
 _MOST_KEPT_SEQUENCES = 10_000_000
 
@@ -57,11 +57,12 @@ class RiverTree(SearchTree):
 
     Args:
       game: the game.
-      is_river: True if the game begins on the river, and is the only river.
+      is_river: True if the game begins on the river, so that the tree has this river only.
 
     Raises:
       ArgumentError: no public cards are dealt.
     """
+    super().__init__()
     self.game, nodes = game, game.tree.nodes
     last = game.tree.boards[-1].level
     boards = [index for index, board in enumerate(game.tree.boards) if board.level == last]
@@ -214,12 +215,14 @@ class RiverGameBuilder(GadgetGameBuilder):
     """Takes the tree."""
     self._tree = tree
 
-  def batches(self, starts: Iterable[Start], *, is_linear_program: bool) -> Iterator[list[Start]]:
+  def batches(
+    self, starts: Iterable[SubgameStart], *, is_linear_program: bool
+  ) -> Iterator[list[SubgameStart]]:
     for start in starts:
       yield [start]
 
   def build(
-    self, starts: Sequence[Start], gadget: Gadget, *, is_linear_program: bool = False
+    self, starts: Sequence[SubgameStart], gadget: Gadget, *, is_linear_program: bool = False
   ) -> GadgetGame:
     """Returns the subgame of a single river.
 
@@ -281,10 +284,10 @@ class EvaluatedRiverPolicy(EvaluatedPolicy):
       result._games = self._games
     return result
 
-  def is_harmful(self, start: Start, margins: Float64s) -> bool:
+  def is_harmful(self, start: SubgameStart, margins: Float64s) -> bool:
     nodes = self.tree.betting[self.tree.board_and_node[start.index][1]]
     pot = 2 * min(abs(node.payoff) for node in nodes if node.kind in TERMINALS)
-    return not start.mean_excess(margins) <= _TOLERANCE * pot
+    return not start.mean_excess(margins) <= _POT_TOLERANCE * pot
 
   def _above_rivers(self) -> list[Float64s]:
     """Returns each player's strategy above all rivers. It determines the player's ranges on the rivers."""
@@ -336,7 +339,7 @@ class EvaluatedRiverPolicy(EvaluatedPolicy):
       backward_pass(game, expect, utilities, strategy=strategies)
     return utilities
 
-  def values(self, index: int) -> Float64s:
+  def opponent_values(self, index: int) -> Float64s:
     opponent = 1 - self.searcher
     searcher_range = self.ranges(index)[self.searcher]
     if not self.tree.counterfactual_reach(index, opponent, searcher_range).any():
@@ -344,7 +347,7 @@ class EvaluatedRiverPolicy(EvaluatedPolicy):
     river, utilities = self._evaluated(index)
     return np.asarray(river.probability * utilities[river.go_on_sequences])
 
-  def action_values(self) -> Float64s:
+  def opponent_action_values(self) -> Float64s:
     game, opponent, result = self.tree.game, 1 - self.searcher, np.zeros_like(self.policy)
     if not self.given_ranges:
       own_slots = game.infosets[opponent].action_sequences

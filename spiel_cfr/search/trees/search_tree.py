@@ -30,7 +30,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
-from spiel_cfr.search.gadget_games import GadgetGameBuilder, PerPlayer, Start
+from spiel_cfr.search.gadget_games import GadgetGameBuilder, PerPlayer, SubgameStart
 
 # Margins may be negative by this fraction of the largest payoff, because solutions of linear programs have errors.
 TOLERANCE = 1e-9
@@ -99,7 +99,7 @@ class PublicState:
 
   def ranges(self, policy: AnyPolicy) -> PerPlayer:
     """Returns the probability that each player plays to each of its private states: the ranges of a `Subgame`."""
-    return self.tree.played(policy, 0).ranges(self.index)
+    return self.tree.evaluated_for(policy, 0).ranges(self.index)
 
   def beliefs(self, policy: AnyPolicy, player: int) -> dict[str, float]:
     """Returns the probability of each private state of a player under a policy of both, given this public state.
@@ -137,10 +137,10 @@ class PublicState:
     self, policy: AnyPolicy, player: int
   ) -> tuple[Float64s, Float64s, Float64s]:
     """Returns a player's range, counterfactual reach probabilities and counterfactual values at the public state."""
-    evaluated = self.tree.played(policy, arguments.integer(player, "player", 0, 1))
+    evaluated = self.tree.evaluated_for(policy, arguments.integer(player, "player", 0, 1))
     ranges = evaluated.ranges(self.index)
     reach = self.tree.counterfactual_reach(self.index, player, ranges[1 - player])
-    return ranges[player], reach, evaluated.values(self.index)
+    return ranges[player], reach, evaluated.opponent_values(self.index)
 
   def _by_name(self, player: int, numbers: Float64s) -> dict[str, float]:
     names = self.private_states(player)
@@ -180,7 +180,7 @@ class EvaluatedPolicy(abc.ABC):
   def opponent_value(self) -> float:
     """The opponent's value of the whole game; with given ranges, the sum of its values where ranges are given."""
     if self.given_ranges:
-      return float(sum(self.values(index).sum() for index in self.given_ranges))
+      return float(sum(self.opponent_values(index).sum() for index in self.given_ranges))
     return self._value_of_game()
 
   @abc.abstractmethod
@@ -188,7 +188,7 @@ class EvaluatedPolicy(abc.ABC):
     """Returns the opponent's value of the whole game by the ranges of the policy."""
 
   @abc.abstractmethod
-  def action_values(self) -> Float64s:
+  def opponent_action_values(self) -> Float64s:
     """Returns the opponent's counterfactual values of its actions, 0 at the searcher's; shape (slots,).
 
     With given ranges, values are defined only at and below the public states that have them.
@@ -209,7 +209,7 @@ class EvaluatedPolicy(abc.ABC):
     """Returns both players' ranges at a public state, given its index."""
 
   @abc.abstractmethod
-  def values(self, index: int) -> Float64s:
+  def opponent_values(self, index: int) -> Float64s:
     """Returns the opponent's counterfactual value of each J at a public state, given its index; shape (J,)."""
 
   def gifts(self, index: int) -> Float64s:
@@ -228,15 +228,16 @@ class EvaluatedPolicy(abc.ABC):
     reach = self.tree.counterfactual_reach(
       index, 1 - self.searcher, self.ranges(index)[self.searcher]
     )
-    payoffs = np.divide(self.values(index), reach, out=np.zeros(len(reach)), where=reach > 0)
+    values = self.opponent_values(index)
+    payoffs = np.divide(values, reach, out=np.zeros(len(reach)), where=reach > 0)
     # A rounded value, divided by a tiny probability, can be far outside the payoffs of the game.
     return np.asarray(np.clip(payoffs, -self.tree.largest_payoff, self.tree.largest_payoff))
 
-  def margins(self, start: Start) -> Float64s:
-    """Returns the margin at each J of a subgame where `Start.w` is above 0: the bound minus the expected payoff."""
+  def margins(self, start: SubgameStart) -> Float64s:
+    """Returns the margin at each J of a subgame with w above 0: the bound minus the expected payoff."""
     return (start.bound - self.expected_payoffs(start.index))[start.w > 0]
 
-  def is_harmful(self, start: Start, margins: Float64s) -> bool:
+  def is_harmful(self, start: SubgameStart, margins: Float64s) -> bool:
     """Returns True if the margins at a public state are too negative for its strategy to stay."""
     return bool(margins.min() < -TOLERANCE * self.tree.largest_payoff)
 
@@ -253,6 +254,11 @@ class SearchTree(Sequence[PublicState]):
   game: CompiledGame
   above: Int64s
   default_solver: ClassVar[str] = "dcfr"
+
+  def __init__(self) -> None:
+    """Begins without evaluated policies."""
+    # By player: the latest result of `evaluated_for`.
+    self._latest_evaluated = dict[int, EvaluatedPolicy]()
 
   @functools.cached_property
   def largest_payoff(self) -> float:
@@ -359,24 +365,19 @@ class SearchTree(Sequence[PublicState]):
   ) -> EvaluatedPolicy:
     """Returns a policy with its ranges and the opponent's values; the arguments are attributes of the result."""
 
-  @functools.cached_property
-  def _played(self) -> dict[int, EvaluatedPolicy]:
-    """By player: the latest result of `played`."""
-    return {}
-
-  def played(self, policy: AnyPolicy, player: int) -> EvaluatedPolicy:
-    """Returns a policy with its ranges and the values of a player who plays it.
+  def evaluated_for(self, policy: AnyPolicy, player: int) -> EvaluatedPolicy:
+    """Evaluates a policy: both ranges, and the values of `player`, the opponent of the result, when both follow it.
 
     The latest result is kept, so that all public states can be asked about one policy.
 
     Raises:
       PolicyError: the policy is not one for this game.
     """
-    array, latest = self.policy_array(policy), self._played.get(player)
+    array, latest = self.policy_array(policy), self._latest_evaluated.get(player)
     if latest is None or not np.array_equal(latest.policy, array):
       # The array may be the caller's, who may change it.
       latest = self.evaluated(array.copy(), 1 - player, responds=False)
-      self._played[player] = latest
+      self._latest_evaluated[player] = latest
     return latest
 
   @property

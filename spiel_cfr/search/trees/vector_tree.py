@@ -42,6 +42,7 @@ class VectorTree(ForestTree):
 
   def __init__(self, game: VectorGame) -> None:
     """Takes a constant-sum game."""
+    super().__init__()
     self.game, self.name, tree = game, game.game_string, game.tree
     self.first_length = int(np.count_nonzero(tree.deals.paths[0] >= 0))
     self.above = np.where(tree.edge_above >= 0, tree.node_of_edge[tree.edge_above], NONE)

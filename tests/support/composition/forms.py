@@ -112,7 +112,7 @@ class Form:
     if self.buckets is not None:
       result = spiel_cfr.abstraction.abstract(result, self.buckets(result))
     if self.num_shards:
-      result = spiel_cfr.runs.shard(result, executors.Here(), self.num_shards)
+      result = spiel_cfr.games.shard(result, executors.Here(), self.num_shards)
     assert self.payoff in (None, result.payoff.form)
     return result
 
