@@ -13,6 +13,7 @@ other. So an algorithm is a list of steps, and a feature that is not in use is a
 """
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -59,9 +60,9 @@ class StepKernel(Kernel):
       record: the class of the argument.
       single: True if the kernel also exists in float32.
     """
-    if function.__code__.co_argcount != 1:
+    if not inspect.isfunction(function) or function.__code__.co_argcount != 1:
       raise errors.ArgumentError(
-        f"{function.__qualname__} must take one argument, a {record.__qualname__}."
+        f"A kernel must be a function of one argument, a {record.__qualname__}, not {function!r:.100}."
       )
     self.record = record
 

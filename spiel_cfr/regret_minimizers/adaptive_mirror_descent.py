@@ -42,6 +42,9 @@ _CENTER, _PREDICTIONS = 0, 1
 # Lines of `Block.scratch`.
 _STEPS, _SQUARES, _TOLERANCES = 0, 1, 2
 
+# With a larger power, t - 1 would overflow in long runs.
+_MOST_FORGETTING = 16.0
+
 
 @inlined
 def step_from(block: Block, center: AnyFloats, target: AnyFloats, rate: float) -> None:
@@ -118,7 +121,7 @@ class AdaptiveOptimisticDescent(RegretMinimizer):
   Attributes:
     step: the factor on all steps, positive.
     prediction: the fraction of a step by which the prediction moves the strategy, from 0 to 1.
-    forgetting: the power of t - 1 in d_t, not negative.
+    forgetting: the power of t - 1 in d_t, from 0 to 16.
     forgetting_offset: the number added in the denominator of d_t, not negative. With 0, no error is forgotten.
   """
 
@@ -135,8 +138,9 @@ class AdaptiveOptimisticDescent(RegretMinimizer):
 
   def __post_init__(self) -> None:
     arguments.positive_number(self.step, "step")
-    for name in ("prediction", "forgetting", "forgetting_offset"):
+    for name in ("prediction", "forgetting_offset"):
       arguments.real_number(getattr(self, name), name, 0.0, sys.float_info.max)
+    arguments.real_number(self.forgetting, "forgetting", 0.0, _MOST_FORGETTING)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns the tie tolerance, d_t^2, `step` and `prediction`."""
