@@ -111,6 +111,11 @@ def boolean(value: Any, name: str) -> bool:
   return bool(value)
 
 
+def is_built_in(value: object) -> bool:
+  """Returns True for an object of a class of this package, False for one of a user's class."""
+  return type(value).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 def of_type(value: Any, name: str, kind: type) -> None:
   """Checks that a value is an instance of a class.
 

@@ -148,7 +148,7 @@ def certify(
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   probabilities = open_spiel.from_policy(compiled, policy)
   in_floats = needs_floats(compiled, max_nodes)
-  if in_floats and not compiled.payoff.is_built_in:
+  if in_floats and not arguments.is_built_in(compiled.payoff):
     raise errors.UnsupportedGameError(
       f"The rounding errors of {type(compiled.payoff).__name__} have no proven bound, and {compiled.name} has more "
       f"than max_nodes={max_nodes:,} histories: raise max_nodes."

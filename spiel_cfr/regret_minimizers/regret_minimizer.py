@@ -98,11 +98,6 @@ class RegretMinimizer(abc.ABC):
     return self.infoset_lines > 0
 
   @property
-  def is_built_in(self) -> bool:
-    """True for classes of this package. Kernels of other classes first run once with checks of indices."""
-    return type(self).__module__.partition(".")[0] == __name__.partition(".")[0]
-
-  @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
     """The forms of a warm start that the minimizer supports, the best first."""
     return () if self.resume is None else ("proportional",)

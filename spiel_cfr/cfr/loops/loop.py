@@ -22,6 +22,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.steps import Chain, Step, StepKernel
+from spiel_cfr._util import arguments
 from spiel_cfr.cfr.averaging import Averaging, averages_after
 from spiel_cfr.cfr.loops.arrays import SolverArrays
 from spiel_cfr.cfr.loops.averaging_steps import (
@@ -125,12 +126,12 @@ class Loop(abc.ABC):
     """Returns the backward pass of a block kernel over utilities; if `predicts`, over predicted utilities."""
     utility = visit.prediction if predicts else visit.utility
     game, parameters = self._game, self.arrays.iteration_numbers.parameters
-    arguments = self.backward_arguments(visit, kernel, utility, parameters)
+    record = self.backward_arguments(visit, kernel, utility, parameters)
     if game.shared_infosets is None:
-      return backward_pass.on(arguments, game.dtype)
+      return backward_pass.on(record, game.dtype)
     # `SharedInfosets.levels` numbers the groups of all players, so this pass receives all of them.
-    arguments = arguments._replace(tree=Tree(game.groups, game.parent))
-    return shared_backward_pass(arguments, game.shared_infosets, visit.player, predicts)
+    record = record._replace(tree=Tree(game.groups, game.parent))
+    return shared_backward_pass(record, game.shared_infosets, visit.player, predicts)
 
   def backward_arguments(
     self, visit: Visit, kernel: StepKernel, utility: AnyFloats, parameters: Float64s
@@ -153,7 +154,7 @@ class Loop(abc.ABC):
     )
     tree, minimizer = arrays.tree(visit), self._minimizer
     # Steps do not check indices, so a user's kernel first runs once with checks.
-    if not minimizer.is_built_in and len(tree.groups):
+    if not arguments.is_built_in(minimizer) and len(tree.groups):
       try_block_kernel(kernel, block, int(tree.groups[:, ACTIONS].max()), minimizer)
     return Backward(tree, block_kernel_address(kernel, self._game.dtype), block)
 

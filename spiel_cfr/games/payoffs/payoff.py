@@ -60,11 +60,6 @@ class Payoff(abc.ABC):
     """Lists the leaves where a player's payoff is not zero, sorted by its sequence; for analysis, not for speed."""
 
   @property
-  def is_built_in(self) -> bool:
-    """True for forms of this package. Rounding errors of other kernels have no proven bound."""
-    return type(self).__module__.partition(".")[0] == __name__.partition(".")[0]
-
-  @property
   def num_leaves(self) -> int:
     """Number of leaves with a payoff for player 0."""
     return len(self.leaves(0).values)

@@ -83,7 +83,7 @@ class Form:
 
   @property
   def is_abstraction(self) -> bool:
-    """Whether infosets of the full game are merged."""
+    """True for an abstraction: a game in which infosets of the full game are merged."""
     return self.buckets is not None or self.compile is _merged_in_parts
 
   @property
